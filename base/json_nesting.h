@@ -3,9 +3,9 @@
 
 namespace frostpipe {
 
-/// Throws InvalidInput that names `source` if the text nests lists and objects more than 100 deep. Every reader of JSON
-/// calls this before it parses: the JSON library copies, prints and compares values recursively, so a hostile file
-/// could overflow the stack. All other errors are left to the parser.
+/// Throws InvalidInput that names `source` if the text nests lists and objects more than 100 deep. Call this before
+/// parsing JSON from outside: the JSON library copies, prints and compares values recursively, so a hostile file could
+/// overflow the stack. All other errors are left to the parser.
 void require_shallow_json(std::string_view text, std::string_view source);
 
 /// Does the same, and also throws if objects have so many keys that comparing each new key with all before it takes

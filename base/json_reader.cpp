@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kLineWidth = 120;
 
-/// Appends what json_text returns. The library's own function is slow for the many numbers of a profile.
+/// Appends what json_text returns. Formats integers itself, since json_text is slow for the many of a profile.
 void append_scalar(const Json& json, std::string& out) {
   if (json.is_number_unsigned()) {
     fmt::format_to(std::back_inserter(out), "{}", json.get<std::uint64_t>());

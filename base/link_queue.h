@@ -9,7 +9,7 @@ namespace frostpipe {
 /// carried it; during the latency no link is occupied.
 class LinkQueue {
  public:
-  /// Returns the earliest begin of the next message.
+  /// Returns the earliest time at which the next message can begin.
   Nanoseconds free_at() const { return free_at_; }
   /// Carries a message from begin_ns >= free_at() on. Returns the time at which the link is done.
   Nanoseconds carry(Nanoseconds begin_ns, Nanoseconds occupancy_ns) { return free_at_ = begin_ns + occupancy_ns; }

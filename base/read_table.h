@@ -10,7 +10,7 @@ namespace frostpipe {
 /// A row of a table.
 struct TableRow {
   std::size_t line = 0;   // first line of the row, counted from 1
-  std::string_view text;  // the row as in the file, without its line end
+  std::string_view text;  // that line as in the file, without its line end
   std::vector<std::string> fields;
 };
 

@@ -16,7 +16,7 @@ struct TimelineSpan {
   int thread = 0;
   Nanoseconds begin_ns = 0;
   Nanoseconds end_ns = 0;
-  std::string color = {};  // a reserved name of the trace viewer; empty = by name
+  std::string color = {};  // a color name that the trace viewer reserves; empty = chosen by the span's name
   std::vector<std::pair<std::string, std::int64_t>> values = {};  // shown when the bar is selected
 };
 

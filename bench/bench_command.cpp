@@ -119,7 +119,7 @@ std::string list_text() {
   return text;
 }
 
-/// Returns the text of a suite of published runs; nothing if the suite trains, or if there is none of that name.
+/// Returns the text of a suite that does not train; nothing if the suite trains, or if there is none of that name.
 std::optional<std::string> published_suite_text(const BenchOptions& options) {
   for (const FilelessSuite& one : kFilelessSuites) {
     if (options.suite == one.name) return published_text(one.table(), options.format);

@@ -21,7 +21,7 @@ struct MegatronRun {
   int hidden = 0, heads = 0, layers = 0, tokens = 2048, vocabulary = 51200;
   int tensor_parallel_size = 1, data_parallel_size = 1, pipeline_parallel_size = 1, virtual_stages = 1;
   int global_batch_size = 1, micro_batch_size = 1;
-  bool recomputes = true;  // every layer's forward again before its backward; otherwise its activations are kept
+  bool recomputes = true;  // every layer's forward runs again before its backward; otherwise its activations are kept
   /// Between nodes each of the t tensor ranks sends 1 / t of an activation, which is gathered on arrival.
   bool scatter_gather = false;
   /// The embedding and the head each count as a layer on their rank, so that layers + 2 are divided by the ranks.

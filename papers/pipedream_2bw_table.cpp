@@ -51,7 +51,7 @@ double sequences_per_second(const Gpt& gpt, const Pipelines& pipelines, bool flu
 }
 
 /// Returns the speed of the tensor parallelism that Megatron had at that time, over `size` devices of several servers.
-/// With recomputation, a layer sends the bytes of 12 reductions of [sequence, hidden].
+/// With recomputation, a layer has 6 all-reduces of [sequence, hidden]; each sends 2 (size - 1) / size of its bytes.
 double tensor_parallel_sequences_per_second(const Gpt& gpt, int size, int devices) {
   const double exchanged = gpt.layers * 12 * (size - 1) / size * gpt.activation_bytes() / kServerBytesPerSecond;
   return devices / size / (exchanged + gpt.flops() / size / kDeviceFlops);

@@ -136,7 +136,7 @@ int changes_of_layout(const TrainingPlan& plan) {
   return changes;
 }
 
-/// Plans runs in which layers freeze once per epoch, by the cap with alpha 1/3.
+/// Plans runs in which layers freeze once per epoch, by cap_rule() with alpha 1/3.
 TitledTable whole_run_table(const Workplace& place, int epochs) {
   using enum Table::Align;
   const int per_epoch =

@@ -182,7 +182,7 @@ PPipePlan read_plan(const fs::path& folder, const fs::path& file, Profiles& prof
   plan.problem.max_partitions = std::max(2, config["max_num_parts"].integer());
   plan.problem.margins.batch_building = config["batch_build_factor"].number();
   const double margin = config["hist_adjustment"].number() / config["sla"].number();
-  plan.problem.margins.objective_fraction = std::round(100 * margin) / 100;  // it is rounded to whole microseconds
+  plan.problem.margins.objective_fraction = std::round(100 * margin) / 100;  // the file has whole microseconds
   for (std::size_t n = 0; n < models.size(); ++n) add_model(folder, models[n], weights[n], profiles, plan);
   if (models[0].has("runtime")) plan.seconds = models[0]["runtime"].number();
   return plan;

@@ -14,14 +14,14 @@ PublishedTable sailor_table(const std::string& folder);
 /// Compares with vTrain's runs: iteration times of Megatron on A100s, on several nodes (64 to 512 devices) and on one.
 PublishedTable vtrain_table(const std::string& folder);
 
-/// Compares with PPipe's artifact. Instead of times, the rows compare the objective values and planning times of its
-/// plans with those of ours, made from its tables. Further rows compare its figures for Poisson arrivals with
+/// Compares with PPipe's artifact. Instead of iteration times, the rows compare the objective values and planning times
+/// of its plans with those of ours, made from its tables. Further rows compare its figures for Poisson arrivals with
 /// simulations of its own plans.
 PublishedTable ppipe_table(const std::string& folder);
 
 /// Compares with runs of 1F1B on 8 A100s (Vocabulary Parallelism): iterations predicted from the measured times of each
-/// rank, with equal layers and with layers moved off the last rank; and the planner's gain over equal layers. FOLDER
-/// has `runs.csv`.
+/// rank, with equally many layers per rank and with layers moved off the last rank; and the planner's gain over the
+/// former. FOLDER has `runs.csv`.
 PublishedTable vocabulary_pipeline_table(const std::string& folder);
 
 /// Compares with the runs by which BLOOM's layout was chosen, on up to 384 A100s: iteration times and memory. FOLDER

@@ -15,7 +15,7 @@ struct PublishedRow {
   /// that the row counts by itself.
   std::string base;
   double measured = 0, predicted = 0;
-  bool counts = true;  // false: the published figure cannot be right; `note` says why
+  bool counts = true;  // false: the published figure is not comparable or cannot be right; `note` says why
   std::string note;
 };
 

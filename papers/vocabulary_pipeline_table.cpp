@@ -24,14 +24,14 @@
 namespace frostpipe {
 namespace {
 
-// The manufacturer's values for an A100.
+// The manufacturer's value for an A100.
 constexpr double kNvlinkBytesPerSecond = 300e9;
 
 constexpr int kMaxLayers = 1'000;
 
 constexpr const char *kRankDevice = "A100", *kEqual = "base", *kMoved = "redis";
 
-/// One row of the file: a run of 1F1B with equal layers on every rank, or with some moved off the last rank.
+/// One row of the file: a run of 1F1B with equally many layers on every rank, or with some moved off the last rank.
 struct RankedRun {
   std::string name, method, place;
   int vocabulary = 0, hidden = 0, ffn = 0, layers = 0, layers_on_last_stage = 0, micro_batches = 0, micro_batch = 0,

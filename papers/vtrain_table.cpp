@@ -66,9 +66,9 @@ MegatronRun run_of(const double* column) {
           .micro_batch_size = whole(1)};
 }
 
-/// Makes a run of one node. Its activations are kept: if layers were computed again, products would need more than the
-/// peak of an A100. (Most runs of several nodes must recompute to fit into 80 GB.) Each tensor rank has 50257 / t
-/// columns of the vocabulary, rounded down and not padded, as in vTrain's own model.
+/// Makes a run of one node. Its activations are kept: with recomputation, the measured times would require matrix
+/// products faster than the peak of an A100. (Most runs of several nodes must recompute to fit into 80 GB.) Each tensor
+/// rank has 50257 / t columns of the vocabulary, rounded down and not padded, as in vTrain's own model.
 MegatronRun run_of_one_node(const double* column) {
   MegatronRun run = run_of(column);
   run.recomputes = false;
@@ -100,8 +100,8 @@ PublishedTable vtrain_table(const std::string& folder) {
   }
   for (const auto& row : numbers_in(std::filesystem::path(folder) / "ground_truth_single.csv", kSingleHeader)) {
     const MegatronRun run = run_of_one_node(row.data() + 1);
-    // All rows with the same micro-batch size, hidden size and degrees of parallelism follow exactly from one
-    // measurement, so they count as one.
+    // All rows with the same micro-batch size, hidden size, tensor-parallel and pipeline-parallel size follow exactly
+    // from one measurement, so they count as one.
     table.rows.push_back({.group = "one node",
                           .what = "time [s]",
                           .run = name_of(run),

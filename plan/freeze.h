@@ -10,7 +10,7 @@ namespace frostpipe {
 struct FreezeOptions {
   double warm_up_fraction = 0.34;    // fraction of the run's steps before the first decision
   double interval_fraction = 0.125;  // fraction of the run's steps between decisions
-  double alpha = 0.5;      // 0 < alpha < 1: fraction of the remaining active layers that one decision may freeze
+  double alpha = 0.5;      // 0 < alpha < 1: fraction of the remaining active blocks that one decision may freeze
   double threshold = 0.5;  // adaptive rule: a block has converged below this share of its largest gradient norm
   bool operator==(const FreezeOptions&) const = default;
 };

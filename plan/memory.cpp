@@ -114,7 +114,7 @@ StageMemory::OnDevice::OnDevice(const StageMemory& memory, std::span<const Layer
     sums.keys_and_values_in_action += keys_and_values * (trains ? of_gradients : 1);
     if (!trains) continue;
     sums.keys_and_values += keys_and_values;
-    if (!held.recomputed) sums.keys_and_values_beside += keys_and_values;  // for whole samples
+    if (!held.recomputed) sums.keys_and_values_beside += keys_and_values;  // sums.saved includes them
   }
   sums_.push_back(sums);
   transients_ = RangeMaximum(std::move(transients));
@@ -153,7 +153,7 @@ StageMemory::OnDevice::SavedActivations StageMemory::OnDevice::saved_activations
   };
   // The first layer that saves anything also saves its input, which nothing else on this rank holds.
   saved.kept = output_bytes_of(begin - 1);
-  // The segments that begin inside the stage: [next, last] of them, the last of which may end outside it.
+  // The segments `next` to `last` begin inside the stage; the last of them may end outside it.
   const int next = before(begin + 1).segment, last = before(end).segment - 1;
   if (next > last) {
     add(begin, end);

@@ -92,8 +92,8 @@ std::vector<StagesInFlight> most_of(const Moments& moments) {
   for (std::size_t moment = 0; moment < moments.size(); ++moment)
     if (!is_at_most_a_mean(moments, moment)) descending.push_back(moments.at(moment));
   std::ranges::sort(descending, [](auto a, auto b) { return std::ranges::lexicographical_compare(b, a); });
-  // In this order a moment is dominated only by earlier ones, and if by any, then by one that is kept. Whole groups of
-  // neighbours are passed over by the most that they hold together.
+  // In this order a moment is dominated only by earlier ones, and if by any, then by one that is kept. A group of
+  // neighbours is skipped unless the maxima over the group dominate the moment.
   constexpr std::size_t kGroup = 32;
   std::vector<StagesInFlight> kept, most_of_groups;
   for (const std::span<const InFlight> one : descending) {

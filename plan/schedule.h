@@ -38,8 +38,8 @@ struct Schedule {
   std::optional<int> cache_write_stage = std::nullopt;
   /// Pipeline rank of each stage; its size is the number of stages.
   std::vector<int> pipeline_rank_of_stage;
-  /// Only where replicas are written out (written_out, plan/reroute.h), so that each list is one rank's and a stage is
-  /// on several lists: pipeline_rank_of_micro_batch[s][i] is the list on which stage s runs micro-batch i.
+  /// Set only where replicas are written out (written_out, plan/reroute.h), so that each list is one rank's and a stage
+  /// is on several lists: pipeline_rank_of_micro_batch[s][i] is the list on which stage s runs micro-batch i.
   std::vector<std::vector<int>> pipeline_rank_of_micro_batch{};
   std::vector<std::vector<Action>> prologue, body, epilogue;  // [pipeline_rank][index]
   bool operator==(const Schedule&) const = default;
@@ -55,7 +55,7 @@ bool lives_on(const Schedule& schedule, int stage, int pipeline_rank);
 struct ScheduleShape {
   int pipeline_parallel_size = 1;
   int num_micro_batches = 1;
-  int first_trainable_stage = 0;  // of all stages: p times the stages per rank
+  int first_trainable_stage = 0;  // index among all stages, p times the stages per rank
   int virtual_stages = 0;         // per rank; 0 = the number that the schedule requires, or 2 if it allows several
   int token_slices = 0;  // per micro-batch; 0 = the number that the schedule requires, or 4 if it allows several
   bool operator==(const ScheduleShape&) const = default;
@@ -88,8 +88,8 @@ Schedule interleaved_zero_bubble(const ScheduleShape& shape);
 /// m >= 2 p - 1 (Qi et al. 2023).
 Schedule zero_bubble_h2(const ScheduleShape& shape);
 
-/// ZB-V has two stages on rank r, r and 2 p - 1 - r, placed as the letter V. A rank has no bubble within its span if F
-/// = I = W; p micro-batches are in flight (Qi et al. 2024).
+/// ZB-V has two stages on rank r, r and 2 p - 1 - r, placed as the letter V. If F = I = W, no rank is idle between its
+/// first action and its last; p micro-batches are in flight (Qi et al. 2024).
 Schedule zero_bubble_v(const ScheduleShape& shape);
 
 /// DualPipe's order on the same V, in which pairs of a forward and a backward overlap. It needs m >= 2 p (DeepSeek-AI

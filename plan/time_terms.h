@@ -16,7 +16,7 @@ struct TimeTerm {
 
 /// Splits the phase's two timelines into forward, backward, cache, gradient reduction, update, and waiting (messages
 /// and bubbles: the rest of the iteration). The result is empty if a timeline is missing. The measured timeline is a
-/// single step, whose terms are scaled to the median iteration.
+/// single step; if that took longer than the median iteration, its terms are scaled down to the median.
 std::vector<TimeTerm> time_terms(const PhaseSummary& phase);
 
 /// If predicted and measured iteration differ by 5 % or more, returns the term that differs most, as predicted minus

@@ -7,7 +7,7 @@
 
 namespace frostpipe {
 
-/// Returns the token slices per micro-batch of the phase; 1 if it is not cut.
+/// Returns the number of token slices per micro-batch of the phase; 1 if it is not cut.
 int num_slices(const Phase& phase);
 
 /// Returns the tokens of the longest sample that the phase is planned for; at least 1.

@@ -9,7 +9,7 @@ namespace frostpipe {
 
 /// The best static plan, and how good it is.
 struct AutoPlan {
-  TrainingPlan plan;               // its method is data_parallel or static_pipeline
+  TrainingPlan plan;               // that of make_auto_plan has the method data_parallel or static_pipeline
   Nanoseconds lower_bound_ns = 0;  // of the iteration time of any plan; 0 = none is known (see cuts_slices)
   /// The next best layouts with their predictions, at most five, the fastest first.
   std::vector<Phase> alternatives;
@@ -26,9 +26,9 @@ struct AutoPlan {
 /// the shortest simulated iteration wins; on a tie, the one with the shorter pipeline. If the layouts are small enough
 /// to look at every partition that may be faster (proof_micro_batches), the plan is optimal and its time is the bound;
 /// otherwise the gap to the bound says how far it may be from the optimum. Layouts that cannot be among the best six
-/// are not finished. An alternative is that of the placements on which its first phase is fastest; the best plan is
-/// that of all. Values fixed in `options` (tensor_parallel_size unless any_tensor_parallel_size,
-/// pipeline_parallel_size, schedule, recompute) are kept; the method is ignored. Returns Infeasible if nothing fits.
+/// are not finished. An alternative is the best on those placements where its layout's first phase is fastest; the plan
+/// is the best on all. Requires the method automatic. Values fixed in `options` (tensor_parallel_size unless
+/// any_tensor_parallel_size, pipeline_parallel_size, schedule, recompute) are kept. Returns Infeasible if nothing fits.
 std::variant<AutoPlan, Infeasible> make_auto_plan(const PlanningProblem& problem);
 
 /// Returns a lower bound on the iteration time of every plan that freezes nothing and keeps all devices busy as

@@ -10,7 +10,7 @@
 namespace frostpipe {
 namespace {
 
-/// Returns the phases of a path, beginning with window number `window`, each until the next begins.
+/// Returns the phases of a path from window number `window` on, without those that begin after their window's end.
 std::vector<Phase> phases_from(const RunPath& path, const std::vector<RunWindow>& windows, std::size_t window) {
   std::vector<Phase> phases;
   for (std::size_t i = window; i < windows.size(); ++i) append_until(phases, path.phases[i], windows[i].end_step);

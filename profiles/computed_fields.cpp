@@ -104,7 +104,7 @@ constexpr const char* kFieldsWithoutEffect[] = {
     "classifier_dropout_prob", "drop_path_rate", "dropout", "embd_pdrop", "embedding_dropout", "hidden_dropout",
     "hidden_dropout_prob", "mlp_dropout", "qa_dropout", "resid_pdrop", "residual_dropout", "seq_classif_dropout",
     "summary_first_dropout", "summary_last_dropout",
-    // how weights start; families that start as their library does read initializer_range
+    // how weights are initialized; Transformer families read initializer_range, and convolutional nets do not
     "initializer_cutoff_factor", "initializer_range", "layerscale_value", "sinusoidal_pos_embds",
     // parts and heads that are not computed
     "apply_layernorm", "decoder_bias", "encoder_stride", "is_decoder", "pooler_act", "pooler_fc_size",

@@ -11,7 +11,7 @@
 namespace frostpipe {
 namespace {
 
-/// Returns the value at that share; if the share falls between two values, the lower one.
+/// Returns the quantile at `share`; if it falls between two values, the lower one.
 double at_share(std::vector<double> values, double share) { return quantile(std::move(values), share, Between::lower); }
 
 /// Returns the nanoseconds per byte over all transfers but the smallest.

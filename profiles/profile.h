@@ -159,8 +159,8 @@ Nanoseconds expected_frozen_forward_ns(const Profile& profile, MeasurementKey ke
 Nanoseconds update_cost_of(const Profile& profile, int layer, std::string_view device_type, DType dtype,
                            Optimizer optimizer);
 
-/// Writes the envelope {"format": "frostpipe.profile", "version": 1, ...}; the version is 2 with sequence parallelism.
-/// The inverse checks every field; its errors name file, place, rule and value.
+/// Writes the envelope {"format": "frostpipe.profile", "version": 1, ...}; the version is 2 with sequence parallelism,
+/// and 3 if layers share measurements. The inverse checks every field; its errors name file, place, rule and value.
 std::string to_json(const Profile& profile);
 Profile profile_from_json(std::string_view json, std::string_view source);
 

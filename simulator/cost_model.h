@@ -34,12 +34,12 @@ struct SharedOccupancy {
   bool operator==(const SharedOccupancy&) const = default;
 };
 
-/// Durations of actions and messages. Ranks are those of `layout`.
+/// Durations of actions and messages. Ranks are those of the layout that is simulated.
 class CostModel {
  public:
   virtual ~CostModel() = default;
-  /// Returns the segments of a compute action, REDUCE_GRAD or OPTIMIZER_STEP, in order; empty = the action takes no
-  /// time.
+  /// Returns the segments of a compute action, REDUCE_GRAD, OPTIMIZER_STEP, CACHE_READ or CACHE_WRITE, in order; empty
+  /// = the action takes no time.
   virtual std::vector<Segment> segments(const Action& action, int pipeline_rank, int replica) const = 0;
   /// Returns the time of F, B, I, W or RECOMPUTE, which have no collective. The default sums the segments; override it
   /// if that can be done without a list.
@@ -50,7 +50,7 @@ class CostModel {
   }
   /// Returns the cost of a SEND from the action's stage to its neighbour.
   virtual TransferCost transfer(const Action& send, int replica) const = 0;
-  /// Returns the shared links that a SEND's message passes, beside its own link. The message begins when all of them
+  /// Returns the shared links that a SEND's message passes, besides its own link. The message begins when all of them
   /// are free, occupies each for the time given, and arrives one latency after the longest of these times.
   virtual std::vector<SharedOccupancy> shared_occupancies(const Action& /*send*/, int /*replica*/) const { return {}; }
   /// Returns whether any SEND passes shared links.
@@ -58,8 +58,8 @@ class CostModel {
 };
 
 /// Equal costs for every stage and micro-batch (B = input + weight gradient, on the first stage too) and equal
-/// messages, for closed forms and what-ifs without files. REDUCE_GRAD is free, and OPTIMIZER_STEP does not synchronize
-/// ranks.
+/// messages, for comparison with closed forms and for predictions without a profile. REDUCE_GRAD is free, and
+/// OPTIMIZER_STEP does not synchronize ranks.
 struct UniformCosts {
   Nanoseconds forward_ns = 0, input_gradient_ns = 0, weight_gradient_ns = 0;
   Nanoseconds latency_ns = 0;
@@ -83,10 +83,10 @@ class UniformCostModel final : public CostModel {
 /// gradient of trainable layers, and the forward of recomputed ones; the run's first trainable layer has no input
 /// gradient. I and W of a schedule that splits B: as measured separately, with the recomputed forwards in I.
 /// REDUCE_GRAD: all-reduce over the replicas of the stage's gradients that may differ from zero
-/// (reduced_gradient_bytes); then, while nothing is frozen, first and last rank add the gradients of tied parameters,
-/// priced as an all-reduce of the two. OPTIMIZER_STEP: update_ns of the stage's trainable layers; the first one of each
-/// rank is preceded by an all-reduce of 8 bytes (the global gradient norm) over all ranks that train. A rank whose
-/// stages are all frozen has no OPTIMIZER_STEP and may run ahead into the next iteration. A message is the output
+/// (reduced_gradient_bytes); then, while nothing is frozen, the first and the last rank add the gradients of tied
+/// parameters, priced as an all-reduce of the two. OPTIMIZER_STEP: update_ns of the stage's trainable layers; the first
+/// of each rank is preceded by an all-reduce of 8 bytes (the global gradient norm) over all ranks that train. A rank
+/// whose stages are all frozen has no OPTIMIZER_STEP and may run ahead into the next iteration. A message is the output
 /// activation of the layer before the cut; it is free between stages of one rank, and on shared links it competes with
 /// those of other ranks. With t tensor ranks a rank stands for all t: layers cost what was measured with t (including
 /// their collectives), gradients and updates are 1 / t, and a message between nodes is scattered and gathered
@@ -103,8 +103,8 @@ class UniformCostModel final : public CostModel {
 /// With a cache, times are expected values: a frozen layer of stage 0 is computed for computed_fraction() of the
 /// samples, at expected_frozen_forward_ns(). CACHE_READ reads the entries that stage 0 can use; CACHE_WRITE writes
 /// those that were not found at the boundary. Both handle whole samples, with the first and the last token slice, and
-/// cost a latency per entry and the time for the bytes of a mean sample in float32. They count as compute, since
-/// reading ahead shares the rank's core. REDUCE_GRAD begins with replica_wait_ns(), the time that replicas wait for
+/// cost a latency per entry and the time for the bytes of a mean sample in float32. They occupy the rank as compute
+/// does, since reading ahead shares its core. REDUCE_GRAD includes replica_wait_ns(), the time that replicas wait for
 /// each other because the cache holds more samples of one than of another.
 ///
 /// The constructor looks up everything and keeps no reference to its arguments. It throws InvalidInput if the cluster

@@ -24,8 +24,8 @@ struct Timing {
 /// only messages and collectives have to be waited for, and every link serves one rank's messages in the order of its
 /// list. The result equals the event engine's to the nanosecond.
 ///
-/// Returns none if the fast path does not apply: if there is a prologue or an epilogue, if an action stands before one
-/// that it needs, or if ranks wait forever.
+/// Returns none if the fast path does not apply: if there is a prologue or an epilogue, if replicas are written out
+/// (plan/reroute.h), if an action occurs twice or stands before one that it needs, or if ranks wait forever.
 std::optional<Trace> simulate_on_fast_path(const Schedule& lowered, const ParallelLayout& layout,
                                            const CostModel& costs, int iterations);
 std::optional<Timing> time_on_fast_path(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs,

@@ -53,7 +53,7 @@ struct FastRunner {
   std::vector<LinkQueue> links;
 };
 
-/// The parts of an action that take time, beside its segments (0, 1, ...).
+/// The parts of an action that take time, besides its segments (0, 1, ...).
 constexpr int kCompute = -1, kOccupancy = -2, kLatency = -3;
 
 /// The functions by which a pass reports paths to its record, for a record that ignores them. Each runner, message and
@@ -116,7 +116,7 @@ class Times : public NoPaths {
   Timing timing_;
 };
 
-/// Runs the lists once and tells the record of every action.
+/// Runs all iterations of the lists in one pass and tells the record of every action.
 template <class Record>
 class FastPass {
  public:
@@ -131,8 +131,8 @@ class FastPass {
         record_(record),
         num_messages_(num_messages(programs)) {}
 
-  /// Returns false if ranks wait forever. No action needs a later iteration's, so all ranks run one iteration after the
-  /// other, and the messages of one are enough.
+  /// Returns false if ranks wait forever. No action needs one of a later iteration, so all ranks finish an iteration
+  /// before the next begins, and `messages_` holds those of one iteration only.
   bool run() {
     for (int iteration = 0; iteration < iterations_; ++iteration) {
       messages_.assign(num_messages_ * replicas_, {});

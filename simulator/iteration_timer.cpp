@@ -88,7 +88,7 @@ class IterationTimer::Prepared {
   }
 
   /// Switches to the cuts of `phase`. Returns false if this preparation cannot be used for `phase`, because it differs
-  /// in more than its cuts, uses the cache, or trains from another stage on.
+  /// in more than its cuts, uses the cache, trains from another stage on, or changes whether all replicas are alike.
   bool take(const Phase& phase) {
     if (phase.cache.on || first_trainable_stage(phase) != first_to_train_ || !are_alike_but_for_cuts(phase_, phase))
       return false;
@@ -126,7 +126,7 @@ class IterationTimer::Prepared {
     return steady_period_ns(traced->timing, schedule_);
   }
 
-  /// Returns whether a known path takes at least that long.
+  /// Returns whether a known path takes at least `least_ns`.
   bool has_path_of(Nanoseconds least_ns) {
     const auto found = std::ranges::find_if(paths_, [&](const auto& path) { return path.length_ns() >= least_ns; });
     if (found == paths_.end()) return false;

@@ -30,8 +30,8 @@ class LayerCosts {
   const std::vector<LayerCost>& of_slice(const std::string& device_type, int micro_batch_size, int tokens,
                                          int tensor_parallel_size, const TokenRange& slice);
 
-  /// Returns the costs of slice number `slice` of the phase's micro-batches, or of whole micro-batches if the phase is
-  /// not cut.
+  /// Returns the costs of slice number `slice` of the phase's micro-batches, or of whole micro-batches if they are
+  /// not cut into token slices.
   const std::vector<LayerCost>& of_phase(const Phase& phase, const std::string& device_type, int micro_batch_size,
                                          int slice);
 

@@ -124,7 +124,7 @@ class Compiler {
     const bool sends = is_send(action.kind);
     if (!sends && !is_receive(action.kind)) return {.kind = StepKind::other};
     const bool forwards = action.kind == ActionKind::send_forward || action.kind == ActionKind::recv_forward;
-    // A message is identified by the lower of its two stages and its direction.
+    // A message is identified by its micro-batch and slice, the lower of its two stages, and its direction.
     const int lower = forwards == sends ? action.stage : action.stage - 1;
     const auto message = static_cast<std::uint32_t>(2 * unit_of(action, lower) + forwards);
     if (!sends) return {.kind = StepKind::receive, .message = message};

@@ -10,7 +10,7 @@ namespace frostpipe {
 
 enum class StepKind : std::uint8_t { compute, send, receive, other };
 
-/// The properties of an action that the fast path needs beside its cost.
+/// The properties of an action that the fast path needs besides its cost.
 struct Step {
   StepKind kind = StepKind::compute;
   std::uint16_t link = 0;     // for a SEND, index of the pipeline rank's link, by destination

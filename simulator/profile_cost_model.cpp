@@ -113,7 +113,7 @@ std::vector<Segment> ProfileCostModel::segments(const Action& action, int pipeli
       return segments;
     }
     case ActionKind::optimizer_step: {
-      const int of_layout = replica_of(pipeline_rank, replica);  // its own micro-batches have its costs
+      const int of_layout = replica_of(pipeline_rank, replica);  // its update is priced with its own micro-batches
       const Segment update = compute(rank_cost(action.stage, of_layout, of_layout * num_micro_batches_).update_ns);
       if (gradient_norm_ == Segment() || !reduces_norm_.at(action.stage)) return {update};
       return {gradient_norm_, update};

@@ -20,8 +20,8 @@
 
 namespace frostpipe {
 
-/// Computes the parts of a ProfileCostModel from the layers' costs and the cluster. It refers to its arguments. Without
-/// a cache, the phase's cuts may change if forget() is called for the stages that they change.
+/// Computes the parts of a ProfileCostModel from the layers' costs and the cluster. Its arguments must outlive it.
+/// Without a cache, the phase's cuts may change if forget() is called for the stages that they change.
 class ProfileCostModel::Prices {
  public:
   Prices(const Phase& phase, const StepSettings& settings, LayerCosts& costs, const Cluster& cluster)

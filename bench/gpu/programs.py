@@ -61,7 +61,7 @@ class Programs:
         environment = {name: value for name, value in environment_without_job().items() if name not in NOT_PASSED_ON}
         visible = environment.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
         environment.update(CUDA_VISIBLE_DEVICES=visible)  # one GPU, which all ranks share
-        # No rank waits on the device for another one, and with LAZY a program loads only the kernels that it needs.
+        # With LAZY a program loads only the kernels that it needs; no rank waits on the device for another one.
         environment.setdefault("CUDA_MODULE_LOADING", "LAZY")
         environment.update(NVIDIA_TF32_OVERRIDE="0")  # no product is rounded to TF32
         environment.update({name: str(value) for name, value in more.items()})
@@ -69,7 +69,7 @@ class Programs:
 
     def run(self, command, most_seconds=600, log=None, **more):
         """Runs the command and returns its output. Kills it, and all that it has started, after `most_seconds` or when
-        the time of the section is over. `log`: next_log()."""
+        the time of the section is over. `log` is a path from next_log(), by default a new one."""
         left = min(self.deadline, self.end_of_section) - time.monotonic()
         if left < LEAST_SECONDS:
             raise NoTime("the section has used its share of --minutes")
@@ -118,7 +118,7 @@ class Programs:
         return ("--device", self.device)
 
     def train(self, plan, data, run, *words, keeps_model=False, **more):
-        """Trains, and returns the run's summary and its stderr. The weights, which take gigabytes, are removed."""
+        """Trains, and returns the run's summary and its stderr. Removes the model (gigabytes) unless `keeps_model`."""
         done = self.frostpipe("train", plan, "--data", data, "-o", run, "--overwrite", *self.on_device(), *words,
                               **more)
         if not keeps_model:

@@ -31,7 +31,7 @@ class Check:
     name: str
     status: str = PASSED
     seconds: float = 0.0
-    note: str = ""  # why it failed or was left out
+    note: str = ""  # why it failed, was skipped or was left out
     figures: dict = field(default_factory=dict)
     targets: list = field(default_factory=list)
 
@@ -58,7 +58,7 @@ class Results:
         return [target for check in self.checks for target in check.targets if not target.is_met]
 
     def is_good(self):
-        """A check that was left out may be bad, so it counts as not passed; a check that this machine cannot do is
+        """A check that was left out might have failed, so it counts as not passed; one that this machine cannot do is
         skipped."""
         return self.count(FAILED) == self.count(LEFT_OUT) == 0 and not (self.judges and self.missed())
 

@@ -106,7 +106,7 @@ BENCHMARK(partition_exactly)
     ->ArgsProduct({{100, 300, 1000}, {2, 8, 64}})
     ->Unit(benchmark::kMicrosecond);
 
-/// TeraPipe's dynamic program for 2,048 tokens at step 8 and 96 stages, with the paper's tolerance of 0.1 ms and
+/// TeraPipe's dynamic program for 2,048 tokens in steps of 8, on 96 stages, with the paper's tolerance of 0.1 ms and
 /// times like those of its model with 175 billion parameters.
 void slice_two_thousand_tokens(benchmark::State& state) {
   const auto time = [](int length, int context) {

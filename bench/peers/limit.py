@@ -22,7 +22,7 @@ REPETITIONS = 15
 
 @dataclasses.dataclass(frozen=True)
 class Product:
-    """Times a projection of `tokens` tokens."""
+    """A projection of `tokens` tokens from `inputs` to `outputs` features."""
     tokens: int
     inputs: int
     outputs: int
@@ -51,7 +51,7 @@ def backward_seconds(product):
 
 
 def products_of(config, layer, tokens, samples, is_classifier):
-    """Times the products of an attention or feed-forward layer. Layers are numbered as in plans: the embedding is 0."""
+    """Returns the products of an attention or feed-forward layer. Layers are numbered as in plans (embedding: 0)."""
     hidden = config["hidden_size"]
     inner = config.get("intermediate_size", 4 * hidden)
     is_last = is_classifier and layer > 2 * (config["num_hidden_layers"] - 1)

@@ -24,5 +24,5 @@ def processes_at_work():
 
 
 def use_cores(count):
-    """Restricts every run from now on to these cores, so that all have the same resources."""
+    """Restricts every run from now on to `count` cores, so that all have the same resources."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])

@@ -40,7 +40,7 @@ class Texts:
         self.train = order.hold_out(self.labels.tolist(), HELD_OUT, seed)[0]
 
     def batch(self, chosen):
-        """Returns the samples, concatenated, and their labels."""
+        """Returns a list of the samples, and their labels."""
         return [self.samples[one] for one in chosen], self.labels[torch.tensor(chosen)]
 
 
@@ -77,7 +77,7 @@ class Gpt2:
     def __init__(self, folder, config):
         self.config, self.weights = config, weights_of(folder)
         for name, weight in self.weights.items():
-            if ".c_" in name and name.endswith(".weight"):  # kept as [in, out]
+            if ".c_" in name and name.endswith(".weight"):  # stored as [in, out]
                 self.weights[name] = weight.t().contiguous()
         self.weights.pop("lm_head.weight", None)  # tied
 
@@ -125,7 +125,7 @@ class Bert:
 
 
 class Llama:
-    """Has Qwen2's biases if the weights have them, and tied embeddings if they have no separate ones."""
+    """Has Qwen2's biases if the weights have them, and tied embeddings if so configured or without an lm_head."""
 
     data = Blocks
 
@@ -172,7 +172,7 @@ MODELS = {"gpt2": Gpt2, "bert": Bert, "llama": Llama, "qwen2": Llama}
 
 
 def join(weights, name, parts):
-    """Computes several projections of one input as one product."""
+    """Joins the weights of several projections of one input, so that one product computes them."""
     for kind in ("weight", "bias"):
         if f"{parts[0]}.{kind}" in weights:
             weights[f"{name}.{kind}"] = torch.cat([weights.pop(f"{part}.{kind}") for part in parts])

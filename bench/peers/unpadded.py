@@ -1,7 +1,7 @@
 """GPT-2, BERT and Llama of transformers on samples without padding: texts of several lengths are concatenated into one
-sequence, and attention is limited to each text. It uses flash attention if flash_attn can be imported; else, in half
-precision on CUDA, the same kernel from torch.nn.attention.varlen; else scaled_dot_product_attention with a mask that
-has a block for each text."""
+sequence, and attention is limited to each text. In bfloat16 on CUDA it uses flash attention from flash_attn or, if that
+is not installed, from torch.nn.attention.varlen; otherwise scaled_dot_product_attention with a mask that has a block
+for each text."""
 import importlib.util
 
 import torch
@@ -12,7 +12,7 @@ WORDS = {FLASH: "flash_attn", VARLEN: "torch.nn.attention.varlen", BLOCKS: "scal
 
 
 class NotHere(Exception):
-    """Raised if a library cannot be imported; the text names it."""
+    """Raised if a library cannot be imported or does not work; the text says which."""
 
 
 def kernel_for(device, dtype):

@@ -166,7 +166,7 @@ class Chats(Workload):
 
 
 def test_batches(workload):
-    """Returns batches of the held-out samples, grouped by similar length."""
+    """Yields batches of the held-out samples, grouped by similar length."""
     by_length = sorted(workload.test, key=workload.length)
     for begin in range(0, len(by_length), TEST_BATCH):
         yield workload.batch(by_length[begin:begin + TEST_BATCH])

@@ -4,7 +4,7 @@ needs only Python.
   GPT-2        encoder.json and vocab.bpe (GPT2Converter)
   tiktoken     a line of base64 and rank for each token: Llama 3's tokenizer.model (TikTokenConverter)
   tekken       the same as JSON: Mistral's tekken.json (MistralConverter)
-  SentencePiece  pairs of bytes with byte fallback: Mistral's tokenizer.model.v1 to v7 (LlamaConverter)
+  SentencePiece  BPE with byte fallback: Mistral's tokenizer.model.v1 to v7 (LlamaConverter)
 """
 import base64
 import json

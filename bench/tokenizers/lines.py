@@ -34,8 +34,8 @@ SPACES = [" ", " ", " ", "  ", "   ", "\t", "\n", "\r\n", "\r", "\u00a0", "\u300
 
 
 def lines(count):
-    """Returns `count` different texts, most of them lines, and (kind, how many) of each kind. Equal for equal files of
-    the machine."""
+    """Returns `count` different texts, most of them lines, and (kind, how many) of each kind. Machines with the same
+    files have the same texts."""
     texts, counts = {}, []
     for kind, read in (("translations", translations), ("licences", licences), ("code", code)):
         before = len(texts)
@@ -128,12 +128,12 @@ def made_up(numbers):
 
 
 def any_of(numbers, begin, end):
-    """Returns one to four code points of a range, none a surrogate."""
+    """Returns up to four code points of a range, without surrogates."""
     return "".join(chr(c) for c in (numbers.randrange(begin, end) for _ in range(numbers.randint(1, 4)))
                    if not 0xd800 <= c < 0xe000)
 
 
 def marked(numbers):
-    """Returns a letter with marks, whole or decomposed."""
+    """Returns a letter with marks, composed or decomposed."""
     text = numbers.choice("aeiouncAE\u03b1\u0438") + any_of(numbers, 0x300, 0x370)
     return unicodedata.normalize(numbers.choice(["NFC", "NFD"]), text)

@@ -10,7 +10,7 @@ struct BenchConfiguration {
   std::string name;
   std::string meaning;
   std::vector<std::string> plan, train;
-  bool is_frontier = false;   // another freeze speed of an earlier one
+  bool is_frontier = false;   // like an earlier one, with another freeze speed
   std::string paper_speedup;  // in the paper's Figure 9, for ViT on ImageNet and 16 GPUs; empty = not there
 };
 
@@ -32,8 +32,8 @@ struct BenchSuite {
 /// published rules, our plans, and our plans at other freeze speeds.
 BenchSuite pipetransformer_suite(int epochs, std::vector<BenchData> data);
 
-// These functions return the data of that suite, for a Hugging Face folder `model`. The profile has one rank per core,
-// and one process on all cores. Both throw InvalidInput if a file cannot be read.
+// These functions return the data of that suite, for a Hugging Face folder `model`. The profile measures one rank per
+// core, and one process on all cores. Both throw InvalidInput if a file cannot be read.
 
 /// Returns the quickstart's texts, from a TSV file.
 BenchData sections_data(const std::string& model, const std::filesystem::path& sections);
@@ -42,8 +42,8 @@ BenchData sections_data(const std::string& model, const std::filesystem::path& s
 /// choice in every call, written to `folder`, and all of dev.tsv as test data.
 BenchData sst2_data(const std::string& model, const std::filesystem::path& sst2, const std::filesystem::path& folder);
 
-/// Returns the suite on eight emulated ranks and estimated models: pipelines start with eight stages, and the cap with
-/// alpha 1/3 freezes once an epoch.
+/// Returns the suite on eight emulated ranks and estimated models: pipelines start with eight stages, and the cap rule
+/// with alpha 1/3 freezes layers once an epoch.
 BenchSuite rehearsal_suite(int epochs);
 
 /// Keeps the configurations in the comma-separated list `names`; if it is empty, all except the other freeze speeds,

@@ -15,7 +15,7 @@
 
 namespace frostpipe {
 
-/// Limit for the executor's start: CUDA's libraries have gigabytes, and may come from a network file system.
+/// Limit for the executor's start: CUDA's libraries take gigabytes, and may come from a network file system.
 constexpr std::chrono::seconds kStartLimit{300};
 
 struct Diagnosis {
@@ -25,7 +25,7 @@ struct Diagnosis {
   std::vector<std::string> looked_at;  // for an installed program: places where LibTorch was looked for
   std::optional<Torch> torch;
   std::optional<LibTorchFacts> libtorch;  // not set if the executor could not be started
-  ChildOutput start;                      // then: what the executor printed, and how it ended
+  ChildOutput start;                      // if `libtorch` is not set: what the executor printed, and how it ended
   std::string limits_fault;               // message about a too low limit of this process (ulimit); else empty
   Machine machine;
   NvidiaDriver driver;

@@ -18,12 +18,12 @@ struct EstimatedSource {
   std::optional<DType> dtype;  // none = bfloat16, or float32 on devices that lack it
 };
 
-/// Adds --model and what needs it. Returns --model.
+/// Adds --model and the options that need it. Returns --model.
 CLI::Option* add_estimated_source(CLI::App& command, EstimatedSource& source);
 
-/// Estimates the source's profile and cluster, with all powers of two of tensor ranks that fit on a node and divide the
-/// attention heads, with sequence parallelism too if `sequence_parallel`. `tokens` is the length of a sample; 0 = the
-/// model's longest. Prints a note if the devices lack the type to compute in.
+/// Estimates the source's profile and cluster, for all numbers of tensor ranks that are powers of two and divide the
+/// devices of a node and the attention heads, with sequence parallelism too if `sequence_parallel`. `tokens` is the
+/// length of a sample; 0 = the default of find_model. Prints a note if the devices lack the type to compute in.
 Estimate estimate_of(const EstimatedSource& source, int tokens, int global_batch_size, bool sequence_parallel);
 
 }  // namespace frostpipe

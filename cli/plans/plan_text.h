@@ -6,8 +6,8 @@
 
 namespace frostpipe {
 
-/// Describes a plan: its phases with their predictions, the memory limits, the length of the run. `path` is its file.
-/// `is_fastest` says that it is the fastest of all ways to group the cores into ranks.
+/// Describes a plan: its phases with their predictions, the memory limits, and the length of the run. `path` is its
+/// file. `is_fastest` says that it is the fastest of all ways to group the cores into ranks.
 std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cluster& cluster, const std::string& path,
                       bool is_fastest);
 

@@ -57,8 +57,8 @@ DType dtype_of(const std::vector<Measured>& models) {
   throw InvalidInput("--profile: holds no measurements");
 }
 
-/// Returns the times of requests of --tokens. Its default is the longest sample of the profile's data, so that no text
-/// like those is cut; the mean if the longest is unknown, or longer than what was measured.
+/// Returns the times of requests of --tokens tokens. The default is the length of the longest sample of the profile's
+/// data, so that no text like those is cut; the mean if the longest is unknown, or longer than what was measured.
 ServingProfile layers_of(const ServingRequest& request, const Measured& measured, const ServingProblem& problem) {
   const auto for_tokens = [&](int tokens) {
     return serving_profile_of(measured.profiles, problem.dtype, tokens, problem.max_requests);

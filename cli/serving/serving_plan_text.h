@@ -12,7 +12,7 @@ ServingPlan load_serving_plan(const std::string& path);
 /// Describes the plan: its predicted throughput, a table of its pools, and the devices in use. `path` is its file.
 std::string serving_plan_text(const ServingPlan& plan, const std::string& path);
 
-/// Explains why no model gets more: which pool or network card binds each pipeline, and how much of the objective its
+/// Explains what limits throughput: which pool or network card binds each pipeline, and how much of the objective its
 /// batches take. Adds a line for each class of devices: what they hold, or why none is in use (`why_unused`, by class).
 std::string serving_explanation(const ServingPlan& plan, const std::map<std::string, std::string>& why_unused = {});
 

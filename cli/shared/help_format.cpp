@@ -32,7 +32,7 @@ std::string wrapped(std::string line, const std::string& text, std::size_t inden
   return result + line + "\n";
 }
 
-/// Puts the text behind the name, in lines that begin at the same column.
+/// Puts the text after the name, in lines that begin at the same column.
 std::string in_columns(const std::string& name, const std::string& text) {
   std::string line = "  " + name, above;
   if (line.size() + 2 > kFirstColumn) {

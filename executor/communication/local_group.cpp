@@ -91,7 +91,7 @@ class LocalGroup final : public c10d::Backend {
     if (bytes <= kLargestWholeExchange) return exchange_whole(flat);
     if (bytes < kSmallestShared || shares_no_memory_) return start_sum_by_slices(flat, next_exchange());
     return work_that([this, flat](Milliseconds limit) {
-      // An earlier all-reduce may have found out meanwhile that there is no shared memory
+      // An earlier all-reduce may have found out meanwhile that there is no shared memory.
       if (!shares_no_memory_ && make_room(flat, limit)) return sum_in_shared_memory(flat, limit);
       start_sum_by_slices(flat, next_exchange())->wait(limit);
     });
@@ -226,9 +226,9 @@ class LocalGroup final : public c10d::Backend {
     return at::from_blob(begin, slice.sizes(), slice.options());
   }
 
-  /// Does what exchange_parts() does through shared memory: a rank copies the other ranks' slices into the slots of its
-  /// own memory, adds its own slice of all ranks, and leaves the sum in its own slot. That slot is written again only
-  /// after all ranks have entered the next sum and so have read it.
+  /// Does what start_sum_by_slices() does, through shared memory: a rank copies the other ranks' slices into the slots
+  /// of its own memory, adds its own slice of all ranks, and leaves the sum in its own slot. That slot is written again
+  /// only after all ranks have entered the next sum and so have read it.
   void sum_in_shared_memory(const at::Tensor& flat, Milliseconds limit) {
     const at::NoGradGuard no_grad;
     const std::vector<at::Tensor> slices = slices_of(flat, size_);

@@ -174,7 +174,7 @@ struct StoreRendezvous::State {
 
   // ---- on all ranks
 
-  /// Ends the job as the verdict says.
+  /// Acknowledges a verdict that ends the job. Rank 0, whose end closes the store, waits briefly for the others.
   void end_together(const Verdict& verdict) const {
     publish_text(round.self, *store, kAcknowledged, "");
     const auto has_acknowledged = [&](int rank) {

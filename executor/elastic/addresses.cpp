@@ -86,7 +86,7 @@ Resolved resolve(const std::string& host, int port, int flags = 0) {
   return resolved;
 }
 
-/// Retries until the name resolves: that of a pod may appear some seconds after it.
+/// Retries until the name resolves or time is up: the DNS name of a pod may appear some seconds after the pod.
 Resolved resolve_in_time(const std::string& host, int port, const ConnectLimits& limits) {
   const Clock::time_point until = Clock::now() + limits.unanswered;
   Resolved resolved = resolve(host, port);
@@ -170,8 +170,8 @@ std::string address_of_interface(const RankEnvironment& self, const ConnectLimit
                      interface);
 }
 
-/// Returns the address at which other hosts reach this one, seen from the master's address. On rank 0's host it is that
-/// address itself.
+/// Returns the address at which other hosts reach this one: the local end of the route to the master's address. On
+/// rank 0's host it is that address itself.
 std::string address_towards_master(const RankEnvironment& self, const ConnectLimits& limits) {
   const Resolved master = known_master(self, limits);
   const bool any_will_do = may_mean_loopback(self.master_address);

@@ -67,7 +67,7 @@ double mean_tokens(const Samples& data, std::span<const int> samples);
 /// Returns the number of tokens of the longest sample; 0 if there are no samples.
 int longest_tokens(const Samples& data, std::span<const int> samples);
 
-/// True if all samples have one number of tokens: pictures, blocks of text.
+/// True if all samples have the same number of tokens, as pictures and blocks of text do.
 bool has_one_length(const Samples& data);
 
 /// Divides a mini-batch into the micro-batches of all replicas, those of replica 0 first, with nearly equal numbers of

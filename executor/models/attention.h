@@ -9,8 +9,8 @@ namespace frostpipe {
 
 /// The input of attention: query, key and value of every token side by side, [tokens, 3 x query values]; or queries,
 /// [tokens, query values], and keys and values, [tokens, 2 x key values]. There may be fewer key heads than query
-/// heads; then each is shared by equally many queries. With `has_one_query` there is one query per sample, [samples,
-/// query values].
+/// heads; then each is shared by equally many query heads. With `has_one_query` there is one query per sample,
+/// [samples, query values].
 struct AttentionInput {
   at::Tensor query;
   at::Tensor key_value = {};    // undefined if `query` holds all three
@@ -43,7 +43,7 @@ struct QueryRange {
   TokenRange queries;
   std::int64_t num_keys = 0;
 };
-/// Returns the value for a whole sample: all its tokens, or the one that is classified.
+/// Returns the queries of a whole sample: all its tokens, or the one that is classified.
 QueryRange all_queries(const AttentionRule& rule, std::int64_t length, bool has_one_query);
 
 /// Returns the mask of keys that each query does not attend to. [queries, keys] bool

@@ -23,7 +23,7 @@ struct ScheduleRunner::Iteration {
   std::vector<SampleRange> micro_batches;
   std::optional<MessageExchange> exchange{};
   std::optional<GradientStep> gradient_step{};  // set while the schedule's body runs
-  StageTensors inputs{}, output_gradients{};    // by stage, from RECV or the previous stage on this rank to their use
+  StageTensors inputs{}, output_gradients{};    // by stage, from RECV or a neighbouring stage on this rank to their use
   StageTensors outputs{}, input_gradients{};    // by stage, until they are sent
 
   SampleRange range_of(const Action& action) const { return micro_batches[*action.micro_batch]; }

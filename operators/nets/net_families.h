@@ -21,7 +21,7 @@ struct NetConfig {
 /// The prefixes of the names of a layer's tensors, in one naming scheme.
 struct LayerPrefixes {
   std::string product, norm;
-  int stored_pixels = 0;  // pixels on a side of the convolution as which a linear layer is stored; 0: a matrix
+  int stored_pixels = 0;  // kernel size of the convolution as which a linear layer is stored; 0 = stored as a matrix
 };
 
 /// Returns the prefixes of a layer other than pooling.

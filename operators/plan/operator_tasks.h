@@ -6,8 +6,8 @@
 
 namespace frostpipe {
 
-/// A part of an operator on a device: samples [begin, end). An update's parameters have as many equal parts as there
-/// are holders, and its task is [part, part + 1); a norm_update is [0, 1).
+/// A part of an operator on a device: samples [begin, end). The parameters of an update have as many equal parts as
+/// there are holders, and the task of part i has [i, i + 1); every task of a norm_update has [0, 1).
 struct OperatorTask {
   int op = 0, device = 0;
   int begin = 0, end = 0;
@@ -50,8 +50,8 @@ OperatorTasks tasks_of(const OperatorGraph& graph, const OperatorMachine& machin
 /// Returns the size of the output that other tasks read; updates have none, since they change weights in place.
 Bytes output_bytes(const OperatorGraph& graph, const OperatorTask& task);
 
-/// A device posts the receive of a message this many tasks before (and including) the first that reads it, so that the
-/// message arrives while the device computes.
+/// Before a device runs a task, it has posted the receives of this many tasks, beginning with that one, so that
+/// messages arrive while the device computes.
 inline constexpr int kTasksAhead = 8;
 
 }  // namespace frostpipe

@@ -3,7 +3,7 @@
 
 namespace frostpipe {
 
-/// Returns a time below which no placement and no order of the problem can be. It is the longest chain of these terms:
+/// Returns a lower bound on the makespan over all placements and orders. It is the longest chain of these terms:
 ///   path      Every sample goes through the operators, so the mean of the ends of the parts that it is in grows by the
 ///             mean time of these parts (operators/planner/mean_part.h): the whole overhead, and the work as split
 ///             best.

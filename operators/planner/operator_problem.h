@@ -21,8 +21,8 @@ std::vector<double> time_on_devices(const OperatorProblem& problem, const Operat
 /// Returns the speed of each device: 1 / its time for all operators.
 std::vector<double> speeds_of(const OperatorProblem& problem);
 
-/// Splits the mini-batch over some devices in proportion to their speeds; a device whose share is less than half a
-/// sample gets none.
+/// Splits the mini-batch over some devices nearly in proportion to their speeds (in_proportion). A device whose share
+/// is less than one sample may get none.
 std::vector<OperatorRange> ranges_over(const OperatorProblem& problem, const std::vector<int>& devices,
                                        const std::vector<double>& speeds);
 
@@ -33,7 +33,7 @@ std::vector<OperatorRange> whole_on(const OperatorProblem& problem, int device);
 OperatorPlacement uniform_placement(const OperatorProblem& problem, const std::vector<OperatorRange>& ranges);
 
 /// Returns the places of the operators by upward rank, the largest first. The rank is the length of the longest path
-/// from the operator to the end, if every operator is split optimally over devices of the mean speed.
+/// from the operator to the end if every operator is split over all devices by their speeds and messages take no time.
 std::vector<int> places_by_rank(const OperatorProblem& problem);
 
 }  // namespace frostpipe

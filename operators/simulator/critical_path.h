@@ -10,7 +10,7 @@ namespace frostpipe {
 struct CriticalPath {
   std::map<OperatorKind, Nanoseconds> compute_ns;
   Nanoseconds transfer_ns = 0;          // samples, partial gradients and weights, with latency
-  Nanoseconds statistics_ns = 0;        // batch norm's sums
+  Nanoseconds statistics_ns = 0;        // the same for batch norm's sums
   Nanoseconds waiting_for_link_ns = 0;  // waiting behind other transfers
   int num_tasks = 0, num_transfers = 0;
 };

@@ -23,7 +23,7 @@ class NetTask final : public TrainingTask {
   void complete(const TrainingPlan& executed, RunSummary& run, Trace& whole_run) const override;
 
   const NetFolder& folder() const { return folder_; }
-  /// The first plan of the run, whose operators number the stages in traces.
+  /// The first plan of the run. The number of a stage in traces is the index of an operator in it.
   const OperatorPlan& first_plan() const { return first_plan_; }
   const std::string& plan_source() const { return options_.plan_source; }
   std::uint64_t seed() const { return options_.seed; }

@@ -8,7 +8,7 @@
 
 namespace frostpipe {
 
-/// Calls `consider` with every pipeline length that divides the devices.
+/// Calls `consider` with every pipeline length that leaves no device idle; if one is asked for, with that one only.
 template <class Consider>
 void for_each_length(const PlanningProblem& problem, Consider&& consider) {
   const auto& [profile, cluster, options] = problem;

@@ -22,7 +22,7 @@ PhaseSearchResult search_placements(const PlanningProblem& problem, const PhaseS
   PhaseSearchResult best;
   do best = searched(*next++, search.give_up_above_ns);
   while (!best.best && next != placements.end());
-  std::vector<std::pair<Nanoseconds, std::vector<int>>> others;  // by the iteration time of that phase
+  std::vector<std::pair<Nanoseconds, std::vector<int>>> others;  // with the iteration time of best.best on each
   for (; next != placements.end(); ++next) {
     Phase phase = *best.best;
     phase.layout.placement = *next;

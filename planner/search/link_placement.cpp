@@ -166,7 +166,7 @@ class LinkPlacements {
     return all;
   }
 
-  /// Appends the times of an all-reduce of few bytes and of one of many.
+  /// Appends the times of an all-reduce of 0 bytes and of one of kLargeBytes.
   void add_sum(std::vector<int> nodes, Times& times) {
     std::sort(nodes.begin(), nodes.end());
     const auto [known, is_new] = sums_.try_emplace(nodes);

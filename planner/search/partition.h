@@ -15,7 +15,7 @@ namespace frostpipe {
 Partition partition_exact(std::span<const Nanoseconds> cost, int num_stages);
 
 /// Splits layers by PipeTransformer's published greedy algorithm (He et al. 2021, Algorithm 1): a stage takes layers
-/// while its size, in millions of parameters, stays below mean + variance / stages left, both over the remaining layers
+/// while its size, in millions of parameters, is below (sum + variance) / stages left, both over the remaining layers
 /// (the published code's rule; population variance). It is kept for comparison: like the original it may leave stages
 /// EMPTY (begin == end) and be far from balanced, but it always covers all n layers. Throws InvalidInput if num_stages
 /// < 1.

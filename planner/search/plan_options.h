@@ -30,16 +30,16 @@ struct PlanOptions {
   bool sequence_parallel = false;        // matters with several tensor ranks only
   int data_parallel_size = 0;            // 0 = as many replicas as the devices allow
   int num_micro_batches = 0;             // per replica; 0 = the best number
-  int max_devices = 0;                   // the planner uses only the first so many; 0 = all
+  int max_devices = 0;                   // the planner uses only the first max_devices devices; 0 = all
   std::vector<int> placement;            // ParallelLayout::placement of every phase; empty = ranks in order
   Partition partition;                   // the only partition for this number of stages; empty = the partitioner's
-  std::vector<LayerPin> pins;            // which the exact partitioner keeps in every phase
+  std::vector<LayerPin> pins;            // the exact partitioner keeps them in every phase
   Recompute recompute = std::nullopt;
   int steps_per_epoch = 0;  // 0 = samples do not repeat, so no cache is used
   bool use_cache = true;    // use the cache where it pays off
   CacheLimits cache;
   bool ignore_memory_limit = false;
-  FreezeOptions freeze;                              // the forecast is the rule's cap
+  FreezeOptions freeze;                              // the forecast is that of its cap rule
   std::optional<std::vector<FreezeEvent>> forecast;  // replaces that forecast; by step, empty = nothing freezes
 };
 
@@ -56,8 +56,8 @@ StepSettings step_settings(const PlanOptions& options);
 int replicas_of_pipelines(const Cluster& cluster, const PlanOptions& options, int pipeline_parallel_size);
 
 /// Throws InvalidInput for meaningless options, clusters and profiles: no samples, no steps, no device, no backward
-/// times, pins of layers that do not exist, a schedule that needs times of a split backward, token slices of a model
-/// that is not causal.
+/// times, pins of layers that do not exist, a schedule that splits the backward without measured times of I and W,
+/// token slices of a model that is not causal.
 void require_meaningful(const PlanningProblem& problem);
 
 /// Returns why no pipeline of this length is worth a search: too few ranks, samples or layers, or fixed choices that
@@ -83,9 +83,9 @@ struct PlannedSchedule {
 };
 
 /// Returns the schedules to consider for a pipeline of this length, the preferred first: the one asked for, or 1F1B,
-/// GPipe and, if the method may use any, all that plans may use. Those that split the backward are included only if the
-/// profile has I and W. With several stages per rank there are as many as asked for, or 2 to 4 if the model has enough
-/// layers.
+/// GPipe and, if the method may use any, all that plans may use except those that delay weights (PipeDream-2BW). Those
+/// that split the backward are included only if the profile has I and W. With several stages per rank there are as many
+/// as asked for, or 2 to 4 if the model has enough layers. For length 1 it is 1F1B alone unless options ask otherwise.
 std::vector<PlannedSchedule> schedules_for(const PlanningProblem& problem, int pipeline_parallel_size);
 
 /// Returns whether the method leaves the schedule and its stages per rank open.
@@ -94,7 +94,7 @@ bool may_use_any_schedule(const PlanOptions& options);
 /// Returns whether the options ask for several stages per rank, or for a schedule that has them.
 bool asks_for_several_stages_per_rank(const PlanOptions& options);
 
-/// Returns the token slices of each micro-batch with this schedule; 1 = whole samples.
+/// Returns the number of token slices of each micro-batch with this schedule; 1 = whole samples.
 int token_slices_of(const PlanOptions& options, const std::string& schedule);
 
 /// Returns whether the profile has measured token slices (tokens after context tokens).

@@ -54,8 +54,8 @@ class RankBounds {
 /// limit.
 using PredictBelow = std::function<std::optional<Phase>(const Phase&, Nanoseconds limit_ns)>;
 
-/// Shifts the cuts of a phase that has its prediction one layer at a time, while the prediction gets faster and it
-/// still fits.
+/// Shifts the cuts of `current`, which must have its prediction, one layer at a time, as long as the prediction gets
+/// faster and the phase still fits.
 Phase with_shifted_cuts(Phase current, const PlanningProblem& problem, CandidateMaker& maker,
                         const PredictBelow& predicted_below);
 

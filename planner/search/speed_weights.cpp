@@ -15,22 +15,22 @@ struct EqualRanks {
   double weight = 1;
 };
 
-/// Sets the weight of one group to the one at which the weighed work, divided by the weights of all ranks, is largest
-/// while the other groups keep theirs. The quotient is largest where this group and another one are equally good at
-/// some layer.
+/// Sets the weight of one group to the one at which the weighted work, divided by the sum of the weights of all ranks,
+/// is largest while the other groups keep theirs. The quotient is largest where this group and another one are equally
+/// good at some layer.
 void set_best_weight(std::vector<EqualRanks>& groups, EqualRanks& group) {
   double others = 0, others_work = 0, own_work = 0;
   for (const EqualRanks& other : groups)
     if (&other != &group) others += other.count * other.weight;
   struct Layer {
-    double equal_at = 0, others = 0, own = 0;  // the weight at which both are equal; the weighed times at weight 1
+    double equal_at = 0, others = 0, own = 0;  // weight at which both are equal; the others' weighted work; own work
   };
   std::vector<Layer> layers;
   for (std::size_t layer = 0; layer < group.work.size(); ++layer) {
     double least = std::numeric_limits<double>::max();
     for (const EqualRanks& other : groups)
       if (&other != &group) least = std::min(least, other.weight * other.work[layer]);
-    if (group.work[layer] <= 0 || least <= 0) continue;  // weighed by 0 at any weight
+    if (group.work[layer] <= 0 || least <= 0) continue;  // the weighted work is 0 at any weight
     layers.push_back({least / group.work[layer], least, group.work[layer]});
     own_work += group.work[layer];
   }

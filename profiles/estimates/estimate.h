@@ -19,7 +19,7 @@ struct EstimateOptions {
   std::optional<Bytes> memory_limit_bytes;
   std::string device_type = "estimated";
   std::vector<int> tensor_parallel_sizes = {1};  // ascending; collectives within a node are part of the layers' times
-  bool sequence_parallel = false;                // also measure tensor ranks with sequence parallelism
+  bool sequence_parallel = false;                // also estimate tensor ranks with sequence parallelism
   int expert_parallel_size = 1;                  // number of replicas over which experts are distributed
   DType dtype = DType::kFloat32;                 // of activations and gradients; weights are kept in float32
   LinkClass intra_node = {.point_to_point = {10'000, 12'000'000'000}, .collective = {10'000, 10'000'000'000}};
@@ -47,8 +47,8 @@ struct Estimate {
 /// slices of a sample together have the sample's operations.
 ///
 /// Over n tensor ranks, as Megatron-LM partitions a model: each does 1 / n of the operations of attention, MLP and a
-/// language model's head, has 1 / n of their matrices and of the vocabulary's table, and keeps 1 / n of the values
-/// around the layer that are not [samples, tokens, hidden] (queries, keys, values, probabilities, the MLP's inner
+/// language model's head, has 1 / n of their matrices and of the vocabulary's table, and keeps 1 / n of the layer's
+/// values that are not [samples, tokens, hidden] (queries, keys, values, probabilities, the MLP's inner
 /// values, logits). Norms, biases after a sum, positions, projections of images and other heads are whole on each rank.
 /// Attention and MLP each add an all-reduce of [samples, tokens, hidden] to the forward and to the input gradient; a
 /// table adds one to its forward; a language model's head adds one to its input gradient and, for the loss, three of
@@ -56,7 +56,7 @@ struct Estimate {
 ///
 /// With sequence parallelism (Korthikanti et al. 2022) each rank also keeps only 1 / n of the [samples, tokens, hidden]
 /// values around the layer; between the halves of a split backward this holds for the inputs of matrices. Each
-/// all-reduce is replaced by an all-gather in front of the matrices and a reduce-scatter behind them, and the backward
+/// all-reduce is replaced by an all-gather before the matrices and a reduce-scatter after them, and the backward
 /// gathers the inputs of matrices once more.
 ///
 /// With expert parallelism tokens go to the replicas that have their experts and back: two all-to-alls in the forward

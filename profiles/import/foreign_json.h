@@ -10,7 +10,7 @@
 
 namespace frostpipe::foreign {
 
-/// A value and its place in a file. Every failing access throws InvalidInput "FILE: path[3]: must be a number, is ...".
+/// A value and its place in a file. Every failing access throws InvalidInput "FILE.key[3]: must be a number, is ...".
 class Value {
  public:
   Value(const nlohmann::json& json, std::string place) : json_(&json), place_(std::move(place)) {}

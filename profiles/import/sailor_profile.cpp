@@ -47,7 +47,7 @@ TimesBySize times_in(const Value& root) {
   return times;
 }
 
-/// Returns the number of layers. Throws InvalidInput unless every size has layers 0, 1, ... up to it.
+/// Returns the number of layers. Throws InvalidInput unless every size has the same layers 0, 1, ... without gaps.
 int num_layers_in(const TimesBySize& times, std::string_view source) {
   const std::size_t num_layers =
       times.empty() || times.begin()->second.empty() ? 0 : times.begin()->second.begin()->second.size();
@@ -75,8 +75,8 @@ std::string machine_of(const TimesBySize& times, const Value& sizes, std::string
   return machine;
 }
 
-/// Returns entry `which` of a layer's row, in nanoseconds, as the minimum over this and larger micro-batch sizes: at
-/// small sizes the profile is launch-bound and noisy, and a layer never takes longer than with twice the samples.
+/// Returns entry `which` of a layer's row, in nanoseconds, as the minimum over this micro-batch size, twice it, and
+/// so on: at small sizes the profile is launch-bound and noisy, and twice the samples never take less time.
 Nanoseconds cleaned_time(const TimesBySize& times, const MeasurementKey& key, int which) {
   const Value own = times.at(key.micro_batch_size).at(key.tensor_parallel_size).at(key.layer)[which];
   double best = own.number();

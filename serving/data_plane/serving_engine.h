@@ -76,7 +76,7 @@ class ServingEngine {
   std::int64_t arrive(Nanoseconds at_ns);
   std::int64_t num_requests() const { return num_forgotten_ + static_cast<std::int64_t>(run.requests.size()); }
   ServedRequest& request(std::int64_t number) { return run.requests[number - num_forgotten_]; }
-  /// Removes the requests before `number` from run.requests, in runs without end. They must not be used any more.
+  /// Removes the requests before `number` from run.requests, for runs that never end. They must not be used any more.
   void forget_before(std::int64_t number);
   Nanoseconds deadline_ns(std::int64_t number) {
     return request(number).arrival_ns + model.objective_ns - kept_free_ns;

@@ -97,7 +97,7 @@ struct ServedModel {
 enum class ServingMethod {
   ppipe,       // pipelines of pools
   ppipe_np,    // no pipelines: whole models on whole devices
-  ppipe_dart,  // DART-r: pipelines of one fast and one slow device, copied
+  ppipe_dart,  // DART-r: pipelines on one device of each class, copied
 };
 
 enum class ServingObjective {

@@ -26,7 +26,7 @@ struct CandidateColumns {
   std::optional<int> throughput;
 };
 
-/// The linear program. Throughputs are scaled by `unit` x weight, so that all columns are of order one.
+/// The linear program. Throughputs are divided by unit_ x weight, so that all columns are of order one.
 class LinearProgram {
  public:
   LinearProgram(const PoolProblem& problem, const PoolSizes& start) : problem_(problem), start_(start) {

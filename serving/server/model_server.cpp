@@ -43,8 +43,8 @@ void count_latency(Nanoseconds latency_ns, ModelCounters& counters) {
 }
 
 /// Returns how many times as long as planned all pools of a pipeline may take for a planned batch to be in time while
-/// the pipeline is idle, even if a quarter of the objective is kept free and a request is looked at a twelfth of it
-/// late. With more, no request would be accepted any more. At least 1.
+/// the pipeline is idle, even if a quarter of the objective is kept free and the data plane considers a request a
+/// twelfth of the objective late. With more, no request would be accepted any more. At least 1.
 double max_slowdown(const ServedModel& model, const ServingPipeline& pipeline) {
   static_assert(kLargestPartOfObjective == 4);
   Nanoseconds left_ns = model.objective_ns - model.objective_ns / 3, compute_ns = 0;

@@ -19,8 +19,8 @@ namespace frostpipe {
 /// Serves one model of a plan: the simulator's reserved data plane decides in real time, and workers compute. Their
 /// reports correct the reservations. For use by one thread. Times are relative to the start of the plan's service.
 ///
-/// The batch that a lost worker computes is lost; a batch in transfer to it goes to another worker of its pool. A lost
-/// worker is restarted (WorkerPool).
+/// The batches that were sent to a lost worker are lost; one that is only reserved for it goes to another worker of its
+/// pool. A lost worker is restarted (WorkerPool).
 class ModelServer final : private ServingObserver {
  public:
   /// Starts the workers. `plan` must outlive the server.
@@ -29,7 +29,7 @@ class ModelServer final : private ServingObserver {
   /// Answers the requests that have no answer yet with `failed`.
   ~ModelServer() override;
 
-  /// True when all workers have loaded. Throws RuntimeFailure or InvalidInput if one cannot load.
+  /// True when all workers have loaded.
   bool has_loaded() const;
   /// True if some pipeline has a worker for each of its partitions.
   bool can_answer() const;
@@ -39,7 +39,7 @@ class ModelServer final : private ServingObserver {
   std::optional<Nanoseconds> next_ns() const;
   /// Adds a request, which arrived at `at_ns`, not later than the current time.
   void arrive(Nanoseconds at_ns, RequestInput input, std::promise<RequestAnswer> reply, ModelCounters& counters);
-  /// Processes the messages of workers and detects lost ones. Returns messages for the user.
+  /// Processes workers' messages and losses; returns notes for the user. Throws RuntimeFailure if a worker cannot load.
   std::vector<std::string> poll_workers();
   /// True if no request waits or is being computed.
   bool is_idle() const { return pending_.empty(); }
@@ -53,7 +53,7 @@ class ModelServer final : private ServingObserver {
   std::int64_t num_computing() const { return static_cast<std::int64_t>(pending_.size()) - plane_.num_waiting(); }
   /// Sets the time after which computing no longer counts in run().
   void end_window(Nanoseconds at_ns) { window_end_ns_ = at_ns; }
-  /// Returns the results so far, with the last kMaxRemembered requests.
+  /// Returns the results so far, with at most the last kMaxRemembered requests.
   ServingRun run(Nanoseconds window_ns) const;
 
  private:

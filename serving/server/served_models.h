@@ -96,7 +96,7 @@ class ServedModels {
   /// Submits a request, which arrives now. `model` must be one of names(), and the input must have its form. The future
   /// always becomes ready.
   virtual std::future<RequestAnswer> ask(std::string_view model, RequestInput input) = 0;
-  /// True if all workers of its newest plan have loaded their weights, except those restarted after a loss.
+  /// True if some pipeline of its newest loaded plan has a worker with loaded weights for each of its partitions.
   virtual bool is_ready(std::string_view model) const = 0;
   /// The largest number of requests, 1 to kMaxRequestsAtOnce, that can all be answered within the objective by the plan
   /// if they arrive at once while the server is idle. Another plan may have another number.

@@ -13,15 +13,15 @@ namespace frostpipe {
 namespace {
 
 constexpr int kMaxLosses = 3;
-/// So late that nothing is in time, and early enough for sums to stay within 64 bits.
+/// A time so late that nothing is in time, and early enough for sums to stay within 64 bits.
 constexpr Nanoseconds kForEver = std::numeric_limits<Nanoseconds>::max() / 4;
-/// A worker that takes this many times the planned duration for its first batch, and at least kLeastStuckNs, is stuck.
+/// A worker that takes this many times the planned duration for its oldest batch, and at least kLeastStuckNs, is stuck.
 constexpr int kStuckFactor = 20;
 constexpr Nanoseconds kLeastStuckNs = 10'000'000'000;
 constexpr Nanoseconds kStartAgainAfterNs = 1'000'000'000;
 /// A pool is slower than planned if half of its last kSlowdownBatches batches took at least kLeastSlowdown times the
-/// planned time. A median, since single batches are delayed on any machine; smaller differences are left to the part of
-/// the objective that is kept free.
+/// planned time. The median is used, since single batches are delayed on any machine; smaller differences are left to
+/// the part of the objective that is kept free.
 constexpr std::size_t kSlowdownBatches = 15;
 constexpr double kLeastSlowdown = 1.2;
 

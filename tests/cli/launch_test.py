@@ -104,8 +104,8 @@ class LaunchTest(CliTest):
         self.assertTrue(script.startswith("#!/bin/bash\n"))
 
     def test_ranks_that_outlive_any_host_but_the_first_are_left_alone(self):
-        """Data-parallel ranks can. A pipeline's second stage is only on the second host, and its first only on the
-        first."""
+        """Data-parallel ranks can outlive the second host. The second stage of pipeline.json is only on that one,
+        and its first only on the first."""
         self.edit("plan.json", lambda plan: plan["phases"][0]["layout"].update(placement=[3, 1, 2, 0]))
         pipeline = self.read("plan.json")
         pipeline["phases"][0]["layout"].update(pipeline_parallel_size=2, data_parallel_size=2, placement=[])

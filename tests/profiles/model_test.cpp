@@ -113,7 +113,7 @@ TEST(Model, OnlyChainsOfHalfBlocksAreAccepted) {
             "m.json: edges: must be the 5 edges of a chain, is 4 edges");
 }
 
-/// By hand: one layer per block, so 3 blocks are 5 layers.
+/// By hand: one layer per block, so 3 blocks with embedding and head are 5 layers.
 TEST(Model, ABlockWithAParallelResidualIsOneLayer) {
   TransformerConfig config = described(Family::gpt_neox);
   config.num_hidden_layers = 3;

@@ -23,7 +23,7 @@ struct Part {
 };
 
 /// Splits a template into parts and removes its comments. trim_blocks and lstrip_blocks are on, as in transformers: the
-/// newline after a statement and the blanks before it are removed.
+/// newline after a statement is removed, and so are blanks between the beginning of its line and the statement.
 /// Throws InvalidInput that names line and rule.
 std::vector<Part> parts_of(std::string_view source);
 

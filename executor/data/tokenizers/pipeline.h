@@ -28,7 +28,7 @@ struct Tokenizer::Pipeline {
   std::size_t num_own = 0;          // number of those of the vocabulary itself, which precede new added tokens
   TokenIds ids;
   std::vector<bool> is_special;  // by id
-  /// Spellings in normalized text of added tokens that are found there, by id. The library decodes the ids to these.
+  /// Spellings in normalized text of added tokens that are found there, by id. As in Hugging Face, ids decode to these.
   std::unordered_map<std::int32_t, std::string> normalized_spellings;
   AddedTokens as_written{{}};
   AddedTokens normalized{{}};

@@ -44,8 +44,8 @@ class AccuracyGate {
   std::optional<Baseline> baseline_;
 };
 
-/// Adapts the plan of a run that goes back from `step` to `back_to` because a freeze is undone: changes after `back_to`
-/// are delayed by the difference, so that nothing freezes before `step` again.
+/// Adapts the plan of a run that goes back from `step` to `back_to` because a freeze is undone: changes at `back_to` or
+/// later are delayed by the difference, so that nothing freezes before `step` again.
 void delay_changes(TrainingPlan& plan, int back_to, int step);
 
 }  // namespace frostpipe

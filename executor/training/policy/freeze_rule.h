@@ -23,13 +23,13 @@ class FreezeRule {
   virtual bool restore(std::span<const double> state) { return state.empty(); }
 };
 
+/// Returns the policy's rule. Throws InvalidInput if the policy freezes more blocks than there are. The rules are:
 /// - plan: never decides; the plan's phases do.
 /// - paper, cap, fixed: decide at decision_steps(num_steps, options).
 /// - adaptive: decides before every step. A block's signal is its smoothed gradient norm (exponential mean over 4 % of
 ///   the run's steps) divided by its maximum so far: the share of its learning that is left. Blocks freeze if their
 ///   signal and those of all blocks below are under `options.threshold`, at most a fraction alpha of the active ones at
 ///   once, not before the warm-up is over and not within 4 % of the run after the last freeze.
-/// Throws InvalidInput if the policy freezes more blocks than there are.
 std::unique_ptr<FreezeRule> make_freeze_rule(const FreezePolicy& policy, int num_blocks, int num_steps);
 
 }  // namespace frostpipe

@@ -21,7 +21,7 @@ bool is_json(const httplib::Request& request) {
   return is_same(name, "application/json");
 }
 
-/// Compares in constant time for keys of one length.
+/// Compares keys of equal length in constant time.
 bool is_key(std::string_view given, std::string_view key) {
   if (given.size() != key.size()) return false;
   volatile unsigned char difference = 0;

@@ -36,7 +36,7 @@ TEST(BenchTable, RatiosArePairedBySeedAndDifferencesByItem) {
   EXPECT_EQ(elastic.configuration, "elastic");
   EXPECT_EQ(elastic.num_seeds, 2);
   EXPECT_DOUBLE_EQ(elastic.samples_per_second, 40);
-  // To static_1f1b, the faster static one: 2 and 4, geometric mean sqrt(8).
+  // Ratios to static_1f1b, the faster static one: 2 and 4, geometric mean sqrt(8).
   EXPECT_NEAR(elastic.to_static.geometric_mean, std::sqrt(8.0), 1e-12);
   EXPECT_DOUBLE_EQ(elastic.to_static.low, 2);
   EXPECT_DOUBLE_EQ(elastic.to_static.high, 4);
@@ -46,8 +46,8 @@ TEST(BenchTable, RatiosArePairedBySeedAndDifferencesByItem) {
   EXPECT_NEAR(elastic.high, -0.25 + 1.96 * std::sqrt(3.0 / 16 / 8), 1e-12);
   EXPECT_NEAR(elastic.low, -0.25 - 1.96 * std::sqrt(3.0 / 16 / 8), 1e-12);
   EXPECT_FALSE(rows[0].has_difference) << "data_parallel is the reference";
-  // The frontier: elastic is fastest; data_parallel (7/8, 15) is beaten by nothing faster and more accurate;
-  // static_gpipe is slower than static_1f1b, not less accurate.
+  // The frontier: elastic is fastest; nothing faster than data_parallel (accuracy 7/8, speed 15) is more accurate; and
+  // nothing is more accurate than static_1f1b.
   EXPECT_TRUE(elastic.on_frontier);
   EXPECT_TRUE(rows[0].on_frontier);
   EXPECT_TRUE(rows[2].on_frontier);

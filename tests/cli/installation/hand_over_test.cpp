@@ -1,4 +1,4 @@
-// Oracle: the record of a shell script that replaces the program with LibTorch.
+// Oracle: the record of a shell script in place of the program that uses LibTorch.
 #include "cli/installation/hand_over.h"
 
 #include <gmock/gmock.h>

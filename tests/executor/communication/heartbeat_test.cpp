@@ -129,8 +129,8 @@ TEST(HeartbeatDeathTest, EndsARankWhoseStoreIsLost) {
       testing::ExitedWithCode(1), "rank 1: rank 0, which hosts the rendezvous store, is gone: .*; ending this rank");
 }
 
-/// Runs in a separate process, since from then on the watch ends no process. Rank 1 has ended by itself, and rank 2
-/// does not know this when it finds the alarm.
+/// Runs in a separate process, since watch_round() has effects on the whole process. Rank 1 has failed by itself, and
+/// rank 2 does not know this when it finds the alarm.
 TEST(Heartbeat, ARoundHearsOfALossOnce) {
   EXPECT_TRUE(test::holds_in_a_child([] {
     const HostedStore host(3);
@@ -151,7 +151,7 @@ TEST(Heartbeat, ARoundHearsOfALossOnce) {
   }));
 }
 
-/// A callback that throws, as a device's groups may.
+/// The callback takes long, as giving up a device's groups may.
 TEST(Heartbeat, ARankThatIsSlowToGiveUpItsConnectionsIsNotSilent) {
   EXPECT_TRUE(test::holds_in_a_child([] {
     const HostedStore host(2);
@@ -199,7 +199,7 @@ TEST(Heartbeat, OfARankThatHasFinishedNeedsNoStore) {
   }));
 }
 
-/// A heartbeat ends when the process that hosts its store is stopped. An alarm ends the test if it hangs.
+/// Destroys a heartbeat while the process that hosts its store is stopped. An alarm ends the test if it hangs.
 [[noreturn]] void end_with_a_silent_store() {
   int ports[2];
   if (pipe(ports) != 0) _exit(2);

@@ -42,7 +42,7 @@ QuestionSet asked(std::string context, std::string question, std::string answer 
   return set;
 }
 
-/// The tokens of the context, as letters() numbers them: "abc" for each window.
+/// Returns the context of each window as the letters of its tokens (see letters()), such as "abcd".
 std::vector<std::string> contexts_of(const std::vector<Window>& windows) {
   std::vector<std::string> texts;
   for (const Window& window : windows) {
@@ -136,7 +136,7 @@ TEST_F(QuestionWindowsTest, PositionsWidenAnAnswerToWholeTokens) {
 }
 
 TEST_F(QuestionWindowsTest, AnAnswerOfAPieceOfACharacterDoesNotEndBeforeItStarts) {
-  // U+C548 falls into three letters, here three pieces with one span.
+  // U+C548 decomposes into three letters, here three pieces with one span.
   file("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n\u110B\n##\u1161\n##\u11AB\nx\n");
   const PairTokenizer w = pair_tokenizer(Tokenizer(folder_));
   const QuestionSet set = asked("\uC548 x", "x", "\uC548", 0);
@@ -212,7 +212,7 @@ TEST_F(QuestionWindowsTest, PredictionsAreTheBestSpansOverAllWindowsOfAQuestion)
   EXPECT_EQ(Json::parse(predictions_json(predictions)).get<Predictions>(), predictions);
 }
 
-/// `name`: that of a list in the reference file.
+/// `name` is the name of a list in the reference file.
 void expect_windows_of_transformers(const PairTokenizer& tokenizer, const char* name) {
   const QuestionSet set = read_squad(FROSTPIPE_TEST_DATA "/squad_reference.json");
   const Json& expected = test::reference_data("squad_reference.json").at(name);

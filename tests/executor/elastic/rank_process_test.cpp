@@ -124,7 +124,7 @@ TEST(RankProcess, LeavesCtrlCToItsLauncher) {
   EXPECT_EQ(how_it_ended(ended(shell("kill -INT $$; kill -TERM $$; exit 5")).front()), "ended with exit code 5");
 }
 
-/// Only the process itself holds the other end of its channel, neither its launcher nor a process started later.
+/// Only the process itself holds the other end of its channel; its launcher and a process started later do not.
 TEST(RankProcess, ItsLineClosesWithItsEnd) {
   std::vector<RankProcess> first = one_process(shell("exec sleep 100"), 0),
                            later = one_process(shell("exec sleep 100"), 1);

@@ -26,7 +26,7 @@ inline std::int64_t count_of(const std::vector<std::int64_t>& shape) {
   return count;
 }
 
-/// A folder for models whose weights follow a formula, and with which transformers has computed
+/// A folder for models whose weights follow a formula. The results of transformers with them are recorded
 /// (models_reference.json).
 class RecordedModelTest : public ScratchFolderTest {
  protected:

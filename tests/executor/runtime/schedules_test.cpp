@@ -44,7 +44,7 @@ struct Cells {
   DType dtype = DType::kFloat64;
 };
 
-/// Also (with 4 samples) empty micro-batches.
+/// Checks the gradients of every cell that is possible; with 4 samples, some micro-batches are empty.
 void check_cells(Job& job, int p, int d, const Cells& cells) {
   for (const std::string& schedule : cells.schedules) {
     for (const int v : virtual_stages_of(schedule, p)) {
@@ -76,7 +76,7 @@ RANK_TEST(Schedules, GradientsOnTwoRanksEqualOneProcess, 2) { one_cell_of_each_s
 RANK_TEST(Schedules, GradientsOnTwoRanksWithReplicasEqualOneProcess, 4) { one_cell_of_each_schedule(self, 2, 2); }
 RANK_TEST(Schedules, GradientsOnFourRanksEqualOneProcess, 4) { one_cell_of_each_schedule(self, 4, 1); }
 
-/// Every head, including tied embeddings, whose two ends are on one rank in a V.
+/// Every head, including tied embeddings, whose two ends are on one rank in a V-shaped schedule.
 RANK_TEST(Schedules, GradientsOfEveryHeadEqualOneProcess, 2) {
   Job job(self);
   for (const TransformerConfig& config : small_configs()) {
@@ -93,8 +93,8 @@ RANK_TEST(Schedules, GradientsThroughHostMemoryEqualOneProcess, 4) {
     check_gradients(job, small_phase(2, 2, 4, schedule, 0, 2), DType::kFloat64, 11);
 }
 
-/// One iteration by this list of compute actions, whose stages may be on any rank, with all micro-batches and (with 4
-/// samples) some empty ones.
+/// Checks iterations by this list of actions, whose stages may be on any rank. With 4 samples, some micro-batches are
+/// empty.
 void check_rows(Job& job, const Schedule& list, int d, int first_trainable_layer) {
   const int stages = num_stages(list);
   Phase phase = small_phase(num_pipeline_ranks(list), d, list.num_micro_batches, "", first_trainable_layer);
@@ -107,7 +107,7 @@ void check_rows(Job& job, const Schedule& list, int d, int first_trainable_layer
   for (const int num_samples : {11, 4}) check_gradients(job, phase, DType::kFloat64, num_samples);
 }
 
-/// PyTorch's schedules, and unusual orders that can run.
+/// The list of ZB-V, and random orders that can run.
 void lists_of_all_kinds(const RankEnvironment& self, int p, int d) {
   Job job(self);
   for (const int first_trainable_layer : {0, 3})
@@ -125,7 +125,7 @@ RANK_TEST(ScheduleRows, GradientsOnTwoRanksEqualOneProcess, 2) { lists_of_all_ki
 RANK_TEST(ScheduleRows, GradientsOnTwoRanksWithReplicasEqualOneProcess, 4) { lists_of_all_kinds(self, 2, 2); }
 RANK_TEST(ScheduleRows, GradientsOnFourRanksEqualOneProcess, 4) { lists_of_all_kinds(self, 4, 1); }
 
-/// With recomputation, and with fewer and more micro-batches than pipeline ranks.
+/// Uses one micro-batch, and twice as many micro-batches as pipeline ranks; the latter with recomputation.
 void nothing_is_left(const RankEnvironment& self, int p, int d,
                      const std::vector<std::string>& schedules = plan_schedule_names()) {
   Job job(self);

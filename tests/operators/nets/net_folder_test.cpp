@@ -26,7 +26,7 @@ class NetFolderTest : public test::ScratchFolderTest {
     file("preprocessor_config.json", R"({"size": {"height": 16, "width": 16}})");
   }
 
-  /// Every tensor is filled with its index in the list.
+  /// Fills every tensor with its number in the list, counted from 1.
   void write_weights(const std::vector<SafetensorsWriter::Entry>& entries) const {
     SafetensorsWriter writer(folder_ / "model.safetensors", entries);
     for (std::size_t i = 0; i < entries.size(); ++i) {

@@ -27,7 +27,7 @@ struct UnigramFile {
   bool falls_back_to_bytes = false;
 };
 
-/// Returns the double nearest to 10^exponent, for exponents up to 308; std::pow need not.
+/// Returns the double nearest to 10^exponent, for exponents up to 308; std::pow may return another one.
 double power_of_ten(int exponent) {
   static const std::vector<double> powers = [] {
     std::vector<double> made;
@@ -40,10 +40,10 @@ double power_of_ten(int exponent) {
   return powers.at(static_cast<std::size_t>(exponent));
 }
 
-/// Returns the score that the library reads where a file says `score`. The library divides the decimal digits, which it
-/// rounds first, by a power of ten (serde_json without float_roundtrip). A quarter of the trained scores come out one
-/// unit in the last place away from the nearest number, and where two tokenizations would have equal sums, this decides
-/// which of them is better.
+/// Returns the score that Hugging Face's library reads where a file says `score`. The library divides the decimal
+/// digits, which it rounds first, by a power of ten (serde_json without float_roundtrip). A quarter of the trained
+/// scores come out one unit in the last place away from the nearest number, and where two tokenizations would have
+/// equal sums, this decides which of them is better.
 double as_the_library_reads(double score) {
   std::array<char, 32> text{};  // -d.ddde-ddd with at most 17 digits, the shortest that stand for this number
   const auto end = std::to_chars(text.data(), text.data() + text.size(), score, std::chars_format::scientific).ptr;

@@ -43,7 +43,7 @@ int combining_class_of(char32_t c) {
 /// A part of a decomposition, or several that were composed again.
 struct DecomposedCharacter {
   char32_t value;
-  std::size_t num_first;  // how many of these parts are the first that a character gave
+  std::size_t num_first;  // how many of these parts were the first one of a decomposed character
 };
 
 /// Sorts each run of combining characters by class (stable): canonical ordering.

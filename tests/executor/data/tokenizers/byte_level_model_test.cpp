@@ -81,7 +81,7 @@ TEST_F(ByteLevelModelTest, SettingsBesideATokenizerJsonMayNameItsAddedTokens) {
 }
 
 TEST_F(ByteLevelModelTest, RefusesWhatItDoesNotKnowByName) {
-  EXPECT_EQ(message_with("/model/type", nullptr), "no InvalidInput");  // files of before 2021
+  EXPECT_EQ(message_with("/model/type", nullptr), "no InvalidInput");  // files from before 2021
   EXPECT_EQ(message_with("/model/type", "WordLevel"),
             "tokenizer.json: model.type: must be one of those that are known (BPE, Unigram, WordPiece), is "
             "\"WordLevel\"");

@@ -38,7 +38,7 @@ Checkpoint snapshot_of(int step, const TrainingPlan& plan = plan_that_freezes_be
           .folder = checkpoint_path("checkpoints", step)};
 }
 
-/// `plan`: its first phase ends at the step given by the ranks that know it.
+/// `plan` is the plan in the snapshots of the ranks that can describe the run.
 RestoreSource chosen(const std::vector<RankInventory>& inventories, const std::optional<Checkpoint>& stored,
                      int num_moments = 2, const TrainingPlan& plan = plan_that_freezes_before(4)) {
   std::vector<SurvivorMemory> memories;

@@ -36,7 +36,7 @@ class RawClient {
   }
   virtual ~RawClient() = default;
 
-  /// Returns whether the server has received all bytes.
+  /// Returns false if the connection ends before all bytes are sent.
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t sent = put(bytes.data(), bytes.size());
@@ -53,7 +53,7 @@ class RawClient {
     socket_.close();
   }
 
-  /// The next answer, or none if the connection ends before.
+  /// Returns the next answer; none if the connection ends before it, or if nothing arrives for 10 s.
   std::optional<Reply> receive() {
     while (true) {
       const std::size_t end = received_.find("\r\n\r\n");
@@ -75,7 +75,7 @@ class RawClient {
       if (!receive_more()) return std::nullopt;
     }
   }
-  /// Returns whether the server ends the connection within the time; data before that are discarded.
+  /// Returns whether the server ends the connection within the time; data received until then are kept for receive().
   bool ends_within(std::chrono::milliseconds time) {
     const auto deadline = std::chrono::steady_clock::now() + time;
     while (std::chrono::steady_clock::now() < deadline) {
