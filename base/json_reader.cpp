@@ -196,8 +196,9 @@ Content open_envelope(std::string_view text, std::string_view source, std::strin
   const auto version =
       static_cast<int>(read_integer(json["version"], version_place, 1, std::numeric_limits<int>::max()));
   if (version > newest)
-    throw InvalidInput(fmt::format("{}: was written by a newer frostpipe: this one reads versions up to {}, is {}",
-                                   version_place.text(), newest, version));
+    throw InvalidInput(
+        fmt::format("{}: was written by a newer frostpipe: this one reads versions up to {}, the file has {}",
+                    version_place.text(), newest, version));
   json.erase("format");
   json.erase("version");
   return {.version = version, .json = std::move(json)};

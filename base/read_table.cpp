@@ -86,10 +86,11 @@ std::vector<TableRow> read_table(const std::filesystem::path& path, std::string_
   for (const TableRow& row : rows) {
     if (row.fields.size() == rows.front().fields.size()) continue;
     const std::size_t wanted = rows.front().fields.size();
+    const auto fields = [](std::size_t count) { return count == 1 ? "field" : "fields"; };
     throw InvalidInput(fmt::format("{}:{}", path.string(), row.line),
-                       fmt::format("must have {} field{} between {}, as the header", wanted, wanted == 1 ? "" : "s",
-                                   has_tabs ? "tabs" : "commas"),
-                       fmt::format("{} with {}", in_quotes(row.text), row.fields.size()));
+                       fmt::format("must have {} {}-separated {}, like the header", wanted, has_tabs ? "tab" : "comma",
+                                   fields(wanted)),
+                       fmt::format("{} with {} {}", in_quotes(row.text), row.fields.size(), fields(row.fields.size())));
   }
   return rows;
 }

@@ -160,7 +160,8 @@ int run_bench(const BenchOptions& options) {
 
 Command add_bench_command(CLI::App& app) {
   const auto options = std::make_shared<BenchOptions>();
-  CLI::App* command = app.add_subcommand("bench", "Train in many ways and compare them in one table");
+  CLI::App* command =
+      app.add_subcommand("bench", "Compare ways to train and to plan, and predictions with published measurements");
   command->add_flag("--list", options->list, "List the suites and their configurations");
   std::vector<std::string> suites = {"pipetransformer", "rehearsal", "planners", "mtrain"}, of_files;
   for (const FolderSuite& one : kFolderSuites) of_files.push_back(one.name);

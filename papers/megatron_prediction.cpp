@@ -120,16 +120,16 @@ void check_run(const MegatronRun& run) {
         run.pipeline_parallel_size, run.virtual_stages, run.global_batch_size, run.micro_batch_size})
     require_size(size >= 1, "must have sizes >= 1", size);
   require_size(units_of(run) % (std::int64_t{run.pipeline_parallel_size} * run.virtual_stages) == 0,
-               "must have layers that divide by the stages, with its embeddings where they count", units_of(run));
+               "must have a number of layers (plus 2 if the embeddings count as layers) divisible by the stages",
+               units_of(run));
   require_size(!run.embeddings_count_as_layers || run.virtual_stages == 1,
                "must have one stage per rank where embeddings count as layers", run.virtual_stages);
   const std::int64_t samples = std::int64_t{run.data_parallel_size} * run.micro_batch_size;
-  require_size(run.global_batch_size % samples == 0, "must have a batch that divides by replicas x micro-batch size",
+  require_size(run.global_batch_size % samples == 0, "must have a batch divisible by replicas x micro-batch size",
                run.global_batch_size);
   const std::int64_t stages = std::int64_t{run.pipeline_parallel_size} * run.virtual_stages;
   require_size(stages <= kMaxStagePasses && stages * (run.global_batch_size / samples) <= kMaxStagePasses,
-               "must have at most a million stages x micro-batches, which a smaller batch gives",
-               run.global_batch_size);
+               "must have at most a million stages x micro-batches (try a smaller batch)", run.global_batch_size);
 }
 
 }  // namespace

@@ -28,9 +28,8 @@ TimedPlan timed_plan(const PPipePlan& shipped) {
 }  // namespace
 
 PublishedTable ppipe_table(const std::string& folder) {
-  PublishedTable table{
-      .suite = "ppipe",
-      .source = "PPipe (USENIX ATC 2025): its artifact's plans; their objective, and what its solver took"};
+  PublishedTable table{.suite = "ppipe",
+                       .source = "PPipe (USENIX ATC 2025): objective values and solver times of its artifact's plans"};
   const std::vector<PPipePlan> plans = load_ppipe_plans(folder);
   for (const PPipePlan& shipped : plans) {
     const auto [plan, seconds] = timed_plan(shipped);

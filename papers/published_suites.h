@@ -54,9 +54,9 @@ struct FolderSuite {
 inline constexpr FolderSuite kFolderSuites[] = {
     {"sailor", "the simulator against published training runs on GH200 and mixed GPUs", sailor_table},
     {"vtrain", "the simulator against published runs of Megatron on A100s", vtrain_table},
-    {"ppipe", "the plans of PPipe's artifact made again, optimum and time, and simulated", ppipe_table},
+    {"ppipe", "the plans of PPipe's artifact recomputed (optimum and planning time) and simulated", ppipe_table},
     {"vocabulary-pipeline",
-     "the simulator against 1F1B on 8 A100s, rank by rank, with equal layers and with layers moved",
+     "the simulator against 1F1B on 8 A100s, rank by rank, with equally many layers per rank and with layers moved",
      vocabulary_pipeline_table},
     {"bloom",
      "the simulator against the search for BLOOM's layout on A100s: tensor, pipeline and data parallelism, time and "
@@ -78,7 +78,8 @@ inline constexpr FilelessSuite kFilelessSuites[] = {
     {"pipetransformer-paper",
      "the simulator against the tables of PipeTransformer's paper, by its rules on its machine",
      pipetransformer_paper_table},
-    {"pipedream-2bw", "the simulator against PipeDream-2BW's paper: flushing, tensor parallelism", pipedream_2bw_table},
+    {"pipedream-2bw", "the simulator against PipeDream-2BW's paper: its gain over flushing and over tensor parallelism",
+     pipedream_2bw_table},
 };
 
 }  // namespace frostpipe

@@ -48,7 +48,7 @@ std::vector<Nanoseconds> times_of_ranks(const CsvTable& file, std::size_t row, s
     const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), microseconds);
     if (error != std::errc() || end != field.data() + field.size() || microseconds < 1 || microseconds > 1'000'000'000)
       throw InvalidInput(file.place(row, column),
-                         "must be microseconds from 1 to 10^9, whole numbers with a space between", in_quotes(field));
+                         "must be whole microseconds from 1 to 10^9, separated by single spaces", in_quotes(field));
     times.push_back(1'000 * microseconds);
   }
   if (static_cast<int>(times.size()) != ranks)
@@ -88,7 +88,7 @@ RankedRun ranked_run(const CsvTable& file, std::size_t row) {
 std::vector<int> equal_layers(const RankedRun& run) {
   const int ranks = static_cast<int>(run.stages.size());
   if (run.layers % ranks != 0)
-    throw InvalidInput(run.place, fmt::format("must have layers that divide by {} ranks", ranks),
+    throw InvalidInput(run.place, fmt::format("must have a number of layers divisible by {} ranks", ranks),
                        std::to_string(run.layers));
   return std::vector<int>(ranks, run.layers / ranks);
 }
@@ -128,8 +128,8 @@ std::vector<int> layers_of(const RankedRun& moved, const RankedRun& equal) {
   layers.push_back(moved.layers_on_last_stage);
   if (std::accumulate(layers.begin(), layers.end(), 0) != moved.layers)
     throw InvalidInput(moved.place,
-                       fmt::format("must have forward times of {} layers in all, by those of the row {}", moved.layers,
-                                   in_quotes(kEqual)),
+                       fmt::format("must have forward times that amount to {} layers, judged by the times of row {}",
+                                   moved.layers, in_quotes(kEqual)),
                        fmt::format("{}", fmt::join(layers, " ")));
   return layers;
 }
@@ -230,7 +230,7 @@ const RankedRun& equal_of(const RankedRun& moved, const std::vector<RankedRun>& 
   const auto found =
       std::ranges::find_if(runs, [&](const RankedRun& run) { return run.method == kEqual && job(run) == job(moved); });
   if (found == runs.end())
-    throw InvalidInput(moved.place, fmt::format("must have a row {} of the same job beside it", in_quotes(kEqual)),
+    throw InvalidInput(moved.place, fmt::format("must have a row {} of the same job in the file", in_quotes(kEqual)),
                        in_quotes(moved.name));
   return *found;
 }

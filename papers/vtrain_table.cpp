@@ -42,7 +42,7 @@ std::vector<std::vector<double>> numbers_in(const std::filesystem::path& path, s
       const char* const end = field.data() + field.size();
       const auto [stop, error] = std::from_chars(field.data(), end, number);
       if (error != std::errc() || stop != end)
-        throw InvalidInput(place, "must be numbers with commas between", fmt::format("\"{}\"", line));
+        throw InvalidInput(place, "must be numbers separated by commas", fmt::format("\"{}\"", line));
       row.push_back(number);
     }
     const std::size_t columns = split(header, ',').size();

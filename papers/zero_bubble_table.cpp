@@ -46,7 +46,7 @@ PublishedTable zero_bubble_table() {
     add("ZB-H2", row.h2, rate_of(zero_bubble_h2(shape), row));
     add("ZB-2p, automatic", row.automatic_2p,
         rate_of(auto_zero_bubble(shape, zero_bubble::costs_of(row), 2 * row.p), row),
-        "another heuristic: no worse than +0.005");
+        "a different heuristic, at most 0.005 worse");
   }
   return table;
 }

@@ -50,10 +50,11 @@ class ActionText {
 
   bool starts_number() const { return !rest_.empty() && rest_.front() >= '0' && rest_.front() <= '9'; }
 
-  int number(std::string_view what) {
+  /// `rule` is what the text breaks if no number follows.
+  int number(std::string_view rule) {
     int value = 0;
     const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
-    if (!starts_number() || error != std::errc()) fail(fmt::format("must have a {} (as \"2F0\" has)", what));
+    if (!starts_number() || error != std::errc()) fail(rule);
     rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
     return value;
   }
@@ -106,21 +107,21 @@ std::string to_string(const Action& action) {
 Action parse_action(std::string_view text, std::string_view place) {
   ActionText reader(text, place);
   Action action;
-  action.stage = reader.number("stage");
+  action.stage = reader.number("must have a stage (as \"2F0\" has)");
   action.kind = reader.kind();
   if (has_micro_batch(action.kind))
-    action.micro_batch = reader.number("micro-batch");
+    action.micro_batch = reader.number("must have a micro-batch (as \"2F0\" has)");
   else if (reader.starts_number())
     reader.fail(fmt::format("must have no micro-batch: {} is of a whole stage", to_string(action.kind)));
-  if (reader.skip('s')) action.slice = reader.number("slice");
+  if (reader.skip('s')) action.slice = reader.number("must have a slice after \"s\" (as \"2F0s3\" has)");
   if (reader.skip('@')) {
-    const int version = reader.number("weight version");
+    const int version = reader.number("must have a weight version after \"@\" (as \"2F0@1\" has)");
     if (version > kMaxWeightVersion) reader.fail("must use a weight version below 256");
     action.weight_version = static_cast<std::uint8_t>(version);
   }
   const bool before = reader.skip('-');
   if (before || reader.skip('+')) {
-    const int offset = reader.number("iteration offset");
+    const int offset = reader.number("must have an iteration offset after its sign (as \"2F0+1\" has)");
     if (offset > kMaxIterationOffset) reader.fail("must belong to an iteration at most 100 away");
     action.iteration_offset = static_cast<std::int8_t>(before ? -offset : offset);
   }

@@ -278,23 +278,36 @@ std::vector<RankMemory> memory_of(const Phase& phase, const StepSettings& settin
   return pipeline_ranks;
 }
 
+namespace {
+
+/// Returns "weights 1.00 MiB, gradients 1.00 MiB, ...", whose sum is need.total(). Rare terms are left out where they
+/// are 0.
+std::string terms_of_total(const RankMemory& need) {
+  const auto if_any = [](std::string_view name, Bytes bytes) {
+    return bytes > 0 ? fmt::format(", {} {}", name, format_bytes(bytes)) : "";
+  };
+  const std::string lasting = fmt::format("weights {}{}, gradients {}, optimizer {}{}{}", format_bytes(need.weights),
+                                          if_any("older weights", need.older_weights), format_bytes(need.gradients),
+                                          format_bytes(need.optimizer_state), if_any("cache", need.cache),
+                                          if_any("sent ahead", need.sent_ahead));
+  const std::string saved = format_bytes(need.saved_activations), workspace = format_bytes(need.workspace);
+  if (need.exchange > need.saved_activations + need.workspace)
+    return fmt::format("{}, exchange {} in place of saved activations {} and workspace {}", lasting,
+                       format_bytes(need.exchange), saved, workspace);
+  return fmt::format("{}, saved activations {}, workspace {}", lasting, saved, workspace);
+}
+
+}  // namespace
+
 std::string what_does_not_fit(const Phase& phase, const std::vector<RankMemory>& memory, const Cluster& cluster) {
   for (int pipeline_rank = 0; pipeline_rank < static_cast<int>(memory.size()); ++pipeline_rank) {
     const RankMemory& need = memory[pipeline_rank];
     for (const int rank : all_ranks_of(phase.layout, pipeline_rank)) {
       const auto limit = cluster.devices.at(rank).memory_limit_bytes;
       if (!limit || need.total() <= *limit) continue;
-      return fmt::format(
-          "{} {} needs {} (weights {}{}, gradients {}, optimizer {}, saved activations {}, workspace {}{}{}), rank {} "
-          "has {}",
-          has_one_stage_per_rank(phase) ? "stage" : "pipeline rank", pipeline_rank, format_bytes(need.total()),
-          format_bytes(need.weights),
-          need.older_weights > 0 ? fmt::format(", older weights {}", format_bytes(need.older_weights)) : "",
-          format_bytes(need.gradients), format_bytes(need.optimizer_state), format_bytes(need.saved_activations),
-          format_bytes(need.workspace),
-          need.sent_ahead > 0 ? fmt::format(", sent ahead {}", format_bytes(need.sent_ahead)) : "",
-          need.exchange > 0 ? fmt::format("; or exchange {}", format_bytes(need.exchange)) : "", rank,
-          format_bytes(*limit));
+      return fmt::format("{} {} needs {} ({}), rank {} has {}",
+                         has_one_stage_per_rank(phase) ? "stage" : "pipeline rank", pipeline_rank,
+                         format_bytes(need.total()), terms_of_total(need), rank, format_bytes(*limit));
     }
   }
   return "";

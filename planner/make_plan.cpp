@@ -19,11 +19,12 @@ void require_possible_length(const Cluster& cluster, const PlanOptions& options)
   const int wanted = options.pipeline_parallel_size, longest = longest_pipeline(cluster, options);
   const bool is_data_parallel = options.method == PlanMethod::data_parallel;
   if (wanted == 0 || (longest % wanted == 0 && (!is_data_parallel || wanted == 1))) return;
-  throw InvalidInput("pipeline length",
-                     is_data_parallel
-                         ? "must be 1 for data-parallel"
-                         : fmt::format("must divide the {} ranks (over the tensor-parallel size)", longest),
-                     std::to_string(wanted));
+  throw InvalidInput(
+      "pipeline length",
+      is_data_parallel
+          ? "must be 1 for data-parallel"
+          : fmt::format("must divide {}, the number of ranks divided by the tensor-parallel size", longest),
+      std::to_string(wanted));
 }
 
 void require_possible_schedule(const PlanMethodEntry& method, const PlanOptions& options) {

@@ -39,12 +39,12 @@ bool is_better(const PlannedRun& one, const PlannedRun& other) {
 void require_auto_zero_bubble(const Profile& profile, const PlanOptions& options) {
   if (options.partitioner != Partitioner::exact)
     throw InvalidInput("schedule AutoZeroBubble", "needs the exact partitioner",
-                       fmt::format("with {}", to_string(options.partitioner)));
+                       fmt::format("used with {}", to_string(options.partitioner)));
   if (!may_use_any_schedule(options))
     throw InvalidInput("schedule AutoZeroBubble",
                        "needs a method that leaves the schedule open (auto, static, freeze-only, pipetransformer or "
                        "pipetransformer-without-replicas)",
-                       fmt::format("with {}", to_string(options.method)));
+                       fmt::format("used with {}", to_string(options.method)));
   require_split_backward(kAutoZeroBubble, profile);
 }
 

@@ -132,7 +132,7 @@ void validate_node_pairs(Cluster& cluster, std::string_view source) {
       fail("", "must be two nodes (within one the links are intra_node)", fmt::format("{} twice", pair.node));
     if (pair.node > pair.other_node) std::swap(pair.node, pair.other_node);
     if (!known.insert(nodes_of(pair)).second)
-      fail("", "must be of nodes that are no pair before", fmt::format("{} and {}", pair.node, pair.other_node));
+      fail("", "must not repeat an earlier pair of nodes", fmt::format("{} and {}", pair.node, pair.other_node));
   }
   sort_pairs(cluster.node_pairs);
 }

@@ -48,7 +48,8 @@ int threads_of(std::string_view device_type) {
 Cluster with_threads_per_rank(const Cluster& cluster, int threads) {
   if (threads == 1) return cluster;
   if (!divides_every_node(cluster, threads))
-    throw InvalidInput(cluster.name, "must have a multiple of the threads per rank as devices of every node",
+    throw InvalidInput(cluster.name,
+                       "must have on every node a number of devices that is a multiple of the threads per rank",
                        fmt::format("{} threads per rank, {} devices", threads, cluster.devices.size()));
   Cluster result = cluster;
   result.devices.clear();

@@ -28,7 +28,7 @@ void require_joinable(const NamedProfile& first, const NamedProfile& next) {
                        fmt::format("must be that of {}, {}", first.name, first.profile.model.name),
                        next.profile.model.name);
   if (types_of(next.profile) != types_of(first.profile) || next.profile.frozen_dtype != first.profile.frozen_dtype)
-    throw InvalidInput(fmt::format("{}: is measured in other types of numbers than {}", next.name, first.name));
+    throw InvalidInput(fmt::format("{}: is measured in other dtypes than {}", next.name, first.name));
 }
 
 }  // namespace

@@ -76,7 +76,9 @@ TrainingPlan with_predictions(TrainingPlan plan, const std::vector<PredictedPhas
 void add_predictions(RunSummary& run, const TrainingPlan& executed, const std::string& source, const Profile& profile,
                      const Cluster& cluster) {
   if (executed.phases.size() != run.phases.size()) {
-    throw InvalidInput(source + ": phases", fmt::format("must be the {} of the run {}", run.phases.size(), run.name),
+    throw InvalidInput(source + ": phases",
+                       fmt::format("must have {} entr{}, as in the run {}", run.phases.size(),
+                                   run.phases.size() == 1 ? "y" : "ies", run.name),
                        std::to_string(executed.phases.size()));
   }
   TrainingPlan as_it_was = executed;

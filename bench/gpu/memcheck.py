@@ -30,7 +30,7 @@ def sanitizer(programs, check):
         raise Failure(f"exit code {done.returncode}: {summary[-1] if summary else last_line(done.stderr)}")
     ran = [test for test in device_tests.tests_of(report) if test["result"] != "SKIPPED"] if report.exists() else []
     if not ran:
-        raise Failure("no test ran under it: the test program has none of these, or skipped them all")
+        raise Failure("no test ran under compute-sanitizer: the test program has none of these, or skipped them all")
     check.figures |= {"said": summary[-1].strip("= "), "tests": len(ran)}
 
 

@@ -83,7 +83,7 @@ def difference(job, runs):
         if apart is not None and not apart <= MOST_APART:
             return (f"losses of {row.name} are up to {apart:.0e} from those of "
                     f"{measure_of_losses(job, runs)}, and at most {MOST_APART:.0e} are allowed: they do not train the "
-                    "same")
+                    "same job")
     return ""
 
 

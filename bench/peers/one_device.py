@@ -6,8 +6,8 @@
 
 All use fused AdamW and wait for the device once, at the end. They start from a folder's weights and train on the
 samples that `frostpipe train` trains on; all losses must agree. Times are measured by events on CUDA, and by the host's
-clock otherwise. The program prints one line of JSON; if a library cannot be imported, it holds only the reason, as
-"not_here".
+clock otherwise. The program prints one line of JSON; if a library cannot be imported or does not work, the line holds
+only the reason, as "not_here".
 """
 import argparse
 import json

@@ -29,8 +29,8 @@ class Texts(Workload):
         with open(data, encoding="utf-8", newline="\n") as file:
             header, *rows = (line.rstrip("\r\n").split("\t") for line in file)
         if header != ["text", "label"]:
-            raise SystemExit(f"{data}:1: must have the header text, tab, label; is {header}: write it by "
-                             "scripts/debian-sections")
+            raise SystemExit(f"{data}:1: must have the header text, tab, label; is {header}; "
+                             "scripts/debian-sections writes such a file")
         self.names = sorted({label for _, label in rows})
         self.labels = [self.names.index(label) for _, label in rows]
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder)

@@ -94,8 +94,10 @@ std::vector<BenchConfiguration> pipetransformer_configurations(int epochs) {
        true},
       {"elastic_gradual", "ours, freezing 2, 3, 4, 5, 6 blocks from 20 % on, every 16 %", elastic,
        rule("fixed:2,3,4,5,6", "0.2", "0.16"), true},
-      {"elastic_cap_10", "ours, by the cap (alpha 1/2) from 10 % on", elastic, rule("cap", "0.1", "0.125"), true},
-      {"elastic_cap_34", "ours, by the cap (alpha 1/2) from 34 % on", elastic, rule("cap", "0.34", "0.125"), true},
+      {"elastic_cap_10", "ours, by the cap rule (alpha 1/2) from 10 % of the run on", elastic,
+       rule("cap", "0.1", "0.125"), true},
+      {"elastic_cap_34", "ours, by the cap rule (alpha 1/2) from 34 % of the run on", elastic,
+       rule("cap", "0.34", "0.125"), true},
       {"elastic_adaptive", "ours, by the adaptive rule", elastic,
        Options{"--freeze", "adaptive", "--freeze-set", "warm-up=0.1"}, true},
   };

@@ -111,7 +111,7 @@ void change_latency(Scenario& scenario, const Change& change) {
 
 void share_link(Scenario& scenario, const Change& change, double nodes, double gigabytes_per_second) {
   if (gigabytes_per_second <= 0 || nodes < 1 || nodes > static_cast<double>(scenario.cluster.devices.size()))
-    refuse(change, "must be more than 0, of at least one node");
+    refuse(change, "must be more than 0 GB/s, of at least one node and at most as many nodes as devices");
   require_range(change, gigabytes_per_second, kLeastGigabytesPerSecond, kMaxGigabytesPerSecond, "GB/s");
   number_nodes(scenario.cluster);
   scenario.cluster.shared_links.push_back(
@@ -261,7 +261,7 @@ void require_no_cache(const Scenario& scenario, const std::vector<Change>& all) 
   const auto freeze = std::ranges::find(all, "freeze", &Change::name);
   const bool is_cached = std::ranges::any_of(scenario.plan.phases, [](const Phase& one) { return one.cache.on; });
   if (freeze != all.end() && is_cached)
-    refuse(*freeze, "needs cache=off beside it, since ends of epochs do not move (or plan --forecast)");
+    refuse(*freeze, "also needs cache=off, since ends of epochs do not move (or use plan --forecast)");
 }
 
 }  // namespace
@@ -274,7 +274,7 @@ void apply_changes(Scenario& scenario, const std::string& text) {
     const bool counts =
         change.name != "checkpoint" ||
         std::any_of(changes.begin(), changes.end(), [](const Change& one) { return one.name == "failures"; });
-    if (!counts) refuse(change, "must stand with failures, such as failures=2,checkpoint=30");
+    if (!counts) refuse(change, "must be given together with failures, as in failures=2,checkpoint=30");
     require_alone(change, changes);
     apply(scenario, change);
   }

@@ -187,7 +187,7 @@ void add_serving_plan_options(CLI::App& command, ServingRequest& request) {
   command
       .add_option("--method", request.method,
                   "ppipe plans pipelines over pools of unequal devices. Its baselines are ppipe-np, which uses no "
-                  "pipelines, and ppipe-dart, which pairs devices")
+                  "pipelines, and ppipe-dart, which copies a pipeline on one device of each class")
       ->check(CLI::IsMember({"ppipe", "ppipe-np", "ppipe-dart"}).description(""))
       ->type_name("METHOD")
       ->capture_default_str();
@@ -195,8 +195,8 @@ void add_serving_plan_options(CLI::App& command, ServingRequest& request) {
   command
       .add_option(
           "--tokens", request.tokens,
-          "Number of tokens in every request; longer texts are cut to it. Default: the longest sample of the profile's "
-          "data if such long ones were measured, else their mean, or 1")
+          "Number of tokens in every request; longer texts are cut to it. Default: the length of the longest sample of "
+          "the profile's data if that length was measured, else the mean length, or 1 without data")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");
   add_serving_options(command, request.options);

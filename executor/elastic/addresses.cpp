@@ -134,8 +134,7 @@ bool may_mean_loopback(const std::string& master_address) {
 
 [[noreturn]] void refuse_master(const RankEnvironment& self, const std::string& reason) {
   throw RuntimeFailure(fmt::format(
-      "rank {} on host {}: MASTER_ADDR: {} {}; give an address of rank 0's host, in numbers, that this host "
-      "knows a way to",
+      "rank {} on host {}: MASTER_ADDR: {} {}; give a numeric address of rank 0's host to which this host has a route",
       self.rank, host_name(), self.master_address, reason));
 }
 
@@ -178,12 +177,13 @@ std::string address_towards_master(const RankEnvironment& self, const ConnectLim
   std::string reason;
   for (const SocketAddress& address : master.addresses) {
     if (is_loopback(address) && !any_will_do) {
-      reason = fmt::format("is {} here (see /etc/hosts), where no other host finds this one", in_numbers(address));
+      reason = fmt::format("resolves to {} here (see /etc/hosts), at which no other host can reach this one",
+                           in_numbers(address));
       continue;
     }
     const std::string own = near_end_of_route(address);
     if (!own.empty()) return own;
-    reason = "is nowhere on this network";
+    reason = "cannot be reached, since this host has no route to it";
   }
   refuse_master(self, reason);
 }

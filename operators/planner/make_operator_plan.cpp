@@ -29,8 +29,7 @@ ScheduledPlacement best_start(const OperatorProblem& problem, const std::vector<
 }  // namespace
 
 OperatorPlan make_operator_plan(const OperatorProblem& problem, OperatorMethod method, const OperatorSearch& search) {
-  if (problem.graph.operators.empty())
-    throw InvalidInput("--freeze", "must leave a layer that trains", "every layer frozen");
+  if (problem.graph.operators.empty()) throw InvalidInput("--freeze", "must leave a layer that trains", "all layers");
   if (const std::size_t count = problem.machine.devices.size(); count > kMaxOperatorDevices)
     throw InvalidInput("--cluster", "must have at most " + std::to_string(kMaxOperatorDevices) + " devices here",
                        std::to_string(count));

@@ -138,7 +138,9 @@ std::optional<OperatorRun> run_in_order(const OperatorTasks& tasks, const Operat
 
 OperatorRun simulate_operators(const OperatorPlan& plan, const OperatorTasks& tasks, const std::string& source) {
   auto run = run_in_order(tasks, plan.machine, plan.order);
-  if (!run) throw InvalidInput(source + ": order", "must let every operator begin", "a circle of waiting devices");
+  if (!run)
+    throw InvalidInput(source + ": order", "must let every operator begin",
+                       "devices that wait for each other in a cycle");
   return *std::move(run);
 }
 

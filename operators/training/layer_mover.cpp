@@ -84,7 +84,7 @@ void LayerMover::give(int layer, const LayerHolders& holders, const WholeLayer& 
                       std::vector<NetMomentum>& momentum) {
   const NetLayer& shape = net_.layers[layer];
   const bool leads = group_.self() == 0;
-  const std::string what = fmt::format("handing on layer {}", shape.name);
+  const std::string what = fmt::format("distributing layer {}", shape.name);
   state[layer] = {};
   momentum[layer] = {};
   if (is_pooling(shape)) return;

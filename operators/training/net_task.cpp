@@ -70,8 +70,8 @@ NetTask::NetTask(const TrainOptions& options)
   }
   if (static_cast<int>(dataset_.split.train.size()) < first_plan_.graph.batch)
     throw InvalidInput(options.data.string(),
-                       fmt::format("must have a mini-batch of {} samples to train on ({})", first_plan_.graph.batch,
-                                   options.plan_source),
+                       fmt::format("must have at least {} samples to train on, the mini-batch of {}",
+                                   first_plan_.graph.batch, options.plan_source),
                        std::to_string(dataset_.split.train.size()));
 }
 
@@ -117,7 +117,7 @@ InputsFound check_net_inputs(const TrainOptions& options) {
                     .largest_file_bytes = Bytes{sizeof(float)} * num_parameters(folder.net)};
   if (folder.dropout > 0)
     found.notes.push_back(
-        fmt::format("{}: nothing is dropped before its classifier (its config.json says {} of all features)",
+        fmt::format("{}: the dropout of its classifier, {} by config.json or by default, is not applied",
                     options.model.string(), folder.dropout));
   return found;
 }

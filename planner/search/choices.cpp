@@ -1,5 +1,7 @@
 #include "planner/search/choices.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -17,7 +19,9 @@ void require_shape(const Phase& unpartitioned, int num_layers) {
                             .num_micro_batches = unpartitioned.num_micro_batches,
                             .virtual_stages = unpartitioned.virtual_stages};
   if (unpartitioned.virtual_stages > num_layers / shape.pipeline_parallel_size)
-    throw InvalidInput("stages per rank", "must not be more than the layers allow",
+    throw InvalidInput("stages per rank",
+                       fmt::format("must be <= {} ({} layers on {} pipeline ranks)",
+                                   num_layers / shape.pipeline_parallel_size, num_layers, shape.pipeline_parallel_size),
                        std::to_string(shape.virtual_stages));
   require_shape(unpartitioned.schedule, shape);
 }

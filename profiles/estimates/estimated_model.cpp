@@ -46,7 +46,7 @@ void require_possible(const TransformerConfig& c, double tokens, const std::stri
   require("the MLP's size", product(c.intermediate_size), 1 << 20);
   require("the experts' parameters of a layer", product(c.experts.count, c.experts.intermediate_size, c.hidden_size),
           1e12);
-  require("the experts that every token goes through", product(c.experts.shared_size), 1 << 20);
+  require("the size of the shared experts", product(c.experts.shared_size), 1 << 20);
   require("the latents' sizes", product(c.latent.query_rank) + product(c.latent.key_value_rank), 1 << 20);
   require("attention heads x head size", product(heads, c.size_of_head()), 1 << 20);
   require("the embeddings' rows", product(c.vocab_size) + product(c.max_position_embeddings), 1 << 26);

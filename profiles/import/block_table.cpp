@@ -42,12 +42,12 @@ std::vector<std::vector<Nanoseconds>> block_table_rows(std::string_view text, st
       const char* const end = field.data() + field.size();
       const auto [stop, error] = std::from_chars(field.data(), end, microseconds);
       if (error != std::errc() || stop != end || microseconds < 0 || microseconds > 1'000'000'000'000)
-        throw InvalidInput(place, "must be whole microseconds with commas between",
+        throw InvalidInput(place, "must be whole microseconds separated by commas",
                            fmt::format("\"{}\"", line.substr(0, 80)));
       row.push_back(1000 * microseconds);
     }
     if (row.size() != rows.front().size())
-      throw InvalidInput(place, fmt::format("must have {} columns as the first line", rows.front().size()),
+      throw InvalidInput(place, fmt::format("must have {} columns, like the first line", rows.front().size()),
                          std::to_string(row.size()));
   }
   return rows;

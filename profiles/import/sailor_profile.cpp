@@ -71,7 +71,7 @@ std::string machine_of(const TimesBySize& times, const Value& sizes, std::string
       left_out += fmt::format("{}{}", left_out.empty() ? "" : ", ", tensor_ranks);
   std::string machine = fmt::format("imported from {}, not measured here", source);
   if (!left_out.empty())
-    machine += fmt::format("; tensor-parallel size {} left out, whose sizes llm_info.json does not have", left_out);
+    machine += fmt::format("; tensor-parallel sizes without layer sizes in llm_info.json are left out: {}", left_out);
   return machine;
 }
 

@@ -79,8 +79,8 @@ std::size_t column_index(const std::vector<std::string_view>& names, std::string
   if (names.size() == 1) return 0;
   const auto found = std::ranges::find_if(names, is_column_of_times);
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  throw InvalidInput(fmt::format("{}: line 1: names no column {}, but {}; name the one with the times so", source,
-                                 kColumn, fmt::join(names, ", ")));
+  throw InvalidInput(fmt::format("{}: line 1: has no column {}, only {}; rename the column that holds the times",
+                                 source, kColumn, fmt::join(names, ", ")));
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ void WorkerPool::lose(int device, const std::string& how, Events& events) {
   const bool starts_again = ++losses_[device] <= kMaxLosses;
   events.notes.push_back(fmt::format("{} (process {}) {}, with {} batches; {}", name_of(device), worker.pid(), how,
                                      worker.orders.size(),
-                                     starts_again ? "it is started again" : "it is given up, the others go on"));
+                                     starts_again ? "it is started again" : "it is given up, and the others go on"));
   reserved_.device_until[device] = kForEver;
   workers_[device].reset();
   if (starts_again) start_again(device, events);

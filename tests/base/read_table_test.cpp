@@ -58,7 +58,7 @@ TEST(ReadTable, NamesTheLineOfADamagedRow) {
       "the line's end";
   EXPECT_EQ(message_for("a,b\n\"two\nlines\",x\n\"open,y\n"), "t:4: " + rule + ", is \"\"open,y\"");
   EXPECT_EQ(message_for("a,b\n\"c\" d,e\n"), "t:2: " + rule + ", is \"\"c\" d,e\"");
-  EXPECT_EQ(message_for("a,b\nc\n"), "t:2: must have 2 fields between commas, as the header, is \"c\" with 1");
+  EXPECT_EQ(message_for("a,b\nc\n"), "t:2: must have 2 comma-separated fields, like the header, is \"c\" with 1 field");
 }
 
 TEST(CsvLine, IsReadAgainAsItWas) {

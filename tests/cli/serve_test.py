@@ -65,7 +65,7 @@ class ServeTest(ServerCase):
             new = set(children_of(server.pid)) - known
             known |= new
             os.kill(max(new), signal.SIGKILL)
-        self.wait_until(self.said("it is given up, the others go on"), "the worker to be given up")
+        self.wait_until(self.said("it is given up, and the others go on"), "the worker to be given up")
         self.assertEqual(len(children_of(server.pid)), 3)
         server.terminate()
         self.assertEqual([model["requests"] for model in self.result(server)], [0, 0])

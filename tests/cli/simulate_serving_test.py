@@ -90,7 +90,7 @@ class SimulateServingTest(CliTest):
         refused = lambda *options, **how: self.assert_refused("serving", "simulate", "serving.json", *options, **how)
         refused("--arrivals", "gamma", says='--arrivals: must be a file of times or one of even, poisson, square, mmpp')
         self.write("times.csv", "a,b\n1,2\n")
-        refused("--arrivals", "times.csv", says="times.csv: line 1: names no column TIMESTAMP, but a, b")
+        refused("--arrivals", "times.csv", says="times.csv: line 1: has no column TIMESTAMP, only a, b")
         self.write("times.csv", "a,Timestamp\n1,2\n")
         refused("--arrivals", "times.csv", "--rate", 5, says="all requests come at one time")
         refused("--rate", 1e9, says="are more than 20 million requests; ask for fewer --seconds")

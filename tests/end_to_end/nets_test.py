@@ -321,7 +321,7 @@ class NetFamiliesTest(EndToEndTest):
                 done = self.run_tool("nets", "train", "plan.json", "--model", name, "--data", "pictures",
                                      "--test-data", "pictures", "-o", f"{name}-run", "--learning-rate", 0.01,
                                      "--epochs", 2)
-                self.assertEqual("nothing is dropped before its classifier" in done.stderr, is_noted)
+                self.assertEqual("the dropout of its classifier" in done.stderr, is_noted)
                 score = json.loads(self.run_tool("nets", "evaluate", "--model", f"{name}-run/model", "--data",
                                                  "pictures", "--format", "json").stdout)
                 run = self.read(f"{name}-run/summary.json")

@@ -115,7 +115,7 @@ class ServeTest(ServingCase):
         new = self.evaluated("texts.txt")
         self.assertNotEqual([row["probability"] for row in new], [row["probability"] for row in old])
         self.kill_a_worker(server)
-        self.wait_until(lambda: "it is given up, the others go on" in server.stderr, HANG_SECONDS,
+        self.wait_until(lambda: "it is given up, and the others go on" in server.stderr, HANG_SECONDS,
                         lambda: server.stderr)
         self.assertIn("must hold the same files as when the server read it", server.stderr)
         for _ in range(4):

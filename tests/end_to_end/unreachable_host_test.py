@@ -61,7 +61,7 @@ class UnreachableTest(TwoHostsBase):
         self.hosts = hosts_for(self, 2)
         self.hosts[0].call_by_name("a", "127.0.1.1")
         self.ended_with(self.start_rank(0, *arguments, MASTER_ADDR="a"),
-                        "rank 0 on host a: MASTER_ADDR: a is 127.0.1.1 here (see /etc/hosts)")
+                        "rank 0 on host a: MASTER_ADDR: a resolves to 127.0.1.1 here (see /etc/hosts)")
 
     def test_an_interface_that_is_not_there(self):
         self.ended_with(self.start_alone("--interface", "ib0"),

@@ -55,6 +55,12 @@ TEST(Action, TextThatIsNoActionNamesPlaceAndText) {
   EXPECT_EQ(message_of([] { parse_action("F0", "row 2"); }), "row 2: must have a stage (as \"2F0\" has), is \"F0\"");
   EXPECT_EQ(message_of([] { parse_action("2F", "row 2"); }),
             "row 2: must have a micro-batch (as \"2F0\" has), is \"2F\"");
+  EXPECT_EQ(message_of([] { parse_action("2F0s", "row 2"); }),
+            "row 2: must have a slice after \"s\" (as \"2F0s3\" has), is \"2F0s\"");
+  EXPECT_EQ(message_of([] { parse_action("2F0@", "row 2"); }),
+            "row 2: must have a weight version after \"@\" (as \"2F0@1\" has), is \"2F0@\"");
+  EXPECT_EQ(message_of([] { parse_action("2F0-", "row 2"); }),
+            "row 2: must have an iteration offset after its sign (as \"2F0+1\" has), is \"2F0-\"");
   EXPECT_EQ(message_of([] { parse_action("2X0", "row 2"); }),
             "row 2: must have a known kind such as F, B, SEND_F or REDUCE_GRAD after the stage, is \"2X0\"");
   EXPECT_EQ(message_of([] { parse_action("1REDUCE_GRAD3", "row 2"); }),

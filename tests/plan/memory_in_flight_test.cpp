@@ -274,5 +274,28 @@ TEST(Memory, AnExceededLimitNamesThePipelineRankOfSeveralStages) {
               testing::StartsWith("pipeline rank 0 needs "));
 }
 
+TEST(Memory, ThePartsOfAnExceededLimitAddUpToTheNeed) {
+  RankMemory need{.weights = 1 << 20,
+                  .older_weights = 1 << 20,
+                  .gradients = 1 << 20,
+                  .optimizer_state = 2 << 20,
+                  .saved_activations = 2 << 20,
+                  .workspace = 1 << 20,
+                  .exchange = 3 << 20,
+                  .cache = 1 << 20,
+                  .sent_ahead = 1 << 20};
+  const std::string lasting =
+      " (weights 1.00 MiB, older weights 1.00 MiB, gradients 1.00 MiB, optimizer 2.00 MiB, cache 1.00 MiB, sent ahead "
+      "1.00 MiB, ";
+  const auto misfit = [&] { return what_does_not_fit(two_stages(), {need}, cluster_of(2, 1 << 20)); };
+  EXPECT_EQ(misfit(), "stage 0 needs 10.0 MiB" + lasting +
+                          "saved activations 2.00 MiB, workspace 1.00 MiB), rank 0 has 1.00 MiB");
+  need.exchange = 4 << 20;
+  EXPECT_EQ(misfit(),
+            "stage 0 needs 11.0 MiB" + lasting +
+                "exchange 4.00 MiB in place of saved activations 2.00 MiB and workspace 1.00 MiB), rank 0 has "
+                "1.00 MiB");
+}
+
 }  // namespace
 }  // namespace frostpipe

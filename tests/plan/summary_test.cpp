@@ -180,7 +180,7 @@ TEST(RunSummary, ErrorsNameFieldsAsTheFilesVersionCallsThem) {
   EXPECT_THAT(error_of(with(now, "\"version\": 2", "\"version\": 1")),
               testing::StartsWith("r.json: phases[0].frozen_blocks: is not a known field"));
   EXPECT_EQ(error_of(with(now, "\"version\": 2", "\"version\": 3")),
-            "r.json: version: was written by a newer frostpipe: this one reads versions up to 2, is 3");
+            "r.json: version: was written by a newer frostpipe: this one reads versions up to 2, the file has 3");
 }
 
 TEST(RunSummary, RandomDoublesSurviveExactly) {

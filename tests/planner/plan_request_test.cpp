@@ -131,11 +131,11 @@ TEST(PlanRun, AutoZeroBubblesErrorsNameItAndNotWhatStandsInForIt) {
                                   PlanMethod::pipetransformer_published, PlanMethod::timely_freeze})
     EXPECT_EQ(error_of(profile, [&](PlanOptions& options) { options.method = method; }),
               "schedule AutoZeroBubble: needs a method that leaves the schedule open (auto, static, freeze-only, "
-              "pipetransformer or pipetransformer-without-replicas), is with " +
+              "pipetransformer or pipetransformer-without-replicas), is used with " +
                   std::string(to_string(method)));
   EXPECT_THAT(
       error_of(profile, [](PlanOptions& options) { options.partitioner = Partitioner::pipetransformer_greedy; }),
-      StartsWith("schedule AutoZeroBubble: needs the exact partitioner, is with "));
+      StartsWith("schedule AutoZeroBubble: needs the exact partitioner, is used with "));
   EXPECT_EQ(error_of(test::two_blocks(), nothing),
             "profile of synthetic: must have measured I and W, which AutoZeroBubble has in place of B (profile again), "
             "is without them");

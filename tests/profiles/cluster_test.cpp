@@ -87,7 +87,7 @@ TEST(Cluster, APairIsOfTwoNodesThatAreThereAndStandsOnce) {
   EXPECT_EQ(message([](NodePair& pair) { pair.node = 3; }),
             "c.json: node_pairs[1]: must be two nodes (within one the links are intra_node), is 3 twice");
   EXPECT_EQ(message([](NodePair& pair) { pair.node = 1, pair.other_node = 0; }),
-            "c.json: node_pairs[1]: must be of nodes that are no pair before, is 0 and 1");
+            "c.json: node_pairs[1]: must not repeat an earlier pair of nodes, is 0 and 1");
 }
 
 TEST(Cluster, ATransferOccupiesItsLinkForBytesOverBandwidthRoundedUp) {

@@ -64,8 +64,7 @@ TEST(JoinProfiles, ProfilesThatDoNotFitAreNamed) {
             "slow.json: model: must be that of fast.json, two layers, is three layers");
   other = profile_on("slow", 70);
   for (Measurement& measurement : other.profile.measurements) measurement.key.dtype = DType::kBFloat16;
-  EXPECT_EQ(refusal({profile_on("fast", 10), other}),
-            "slow.json: is measured in other types of numbers than fast.json");
+  EXPECT_EQ(refusal({profile_on("fast", 10), other}), "slow.json: is measured in other dtypes than fast.json");
 }
 
 }  // namespace

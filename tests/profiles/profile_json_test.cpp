@@ -226,7 +226,7 @@ TEST_F(BadProfile, AnotherFormatOrANewerVersion) {
   EXPECT_EQ(error_of(with(good_, "frostpipe.profile", "frostpipe.plan")),
             "p.json: format: must be \"frostpipe.profile\", is \"frostpipe.plan\"");
   EXPECT_EQ(error_of(with(good_, "\"version\": 1", "\"version\": 4")),
-            "p.json: version: was written by a newer frostpipe: this one reads versions up to 3, is 4");
+            "p.json: version: was written by a newer frostpipe: this one reads versions up to 3, the file has 4");
   EXPECT_EQ(error_of(with(good_, "\"version\": 1", "\"version\": \"1\"")),
             "p.json: version: must be an integer, is \"1\"");
   EXPECT_EQ(error_of("{}"), "p.json: is not a file of frostpipe: has no field \"format\"");

@@ -271,7 +271,7 @@ class SanitizerTest(unittest.TestCase):
     def test_it_has_watched_a_test(self):
         self.assertEqual(self.watch("COMPLETED", "SKIPPED"), {"said": "ERROR SUMMARY: 0 errors", "tests": 1})
         for results in ([], ["SKIPPED", "SKIPPED"]):
-            with self.assertRaisesRegex(programs.Failure, "no test ran under it"):
+            with self.assertRaisesRegex(programs.Failure, "no test ran under compute-sanitizer"):
                 self.watch(*results)
 
 

@@ -121,7 +121,7 @@ TEST(AddPredictions, RefuseThePlanOfAnotherRun) {
   run.phases[1].from_step = 41;
   EXPECT_THAT(refusal(run), HasSubstr("executed_plan.json: phases[1].from_step: must be 41 as in the run elastic"));
   run.phases.pop_back();
-  EXPECT_THAT(refusal(run), HasSubstr("executed_plan.json: phases: must be the 1 of the run elastic"));
+  EXPECT_THAT(refusal(run), HasSubstr("executed_plan.json: phases: must have 1 entry, as in the run elastic"));
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ using Json = nlohmann::ordered_json;
 void require_single_label(ProblemType problem_type, const std::filesystem::path& folder) {
   if (problem_type == ProblemType::single_label) return;
   throw InvalidInput((folder / "config.json").string() + ": problem_type",
-                     fmt::format("must be {}, or missing with two labels or more, where the folder's classifier is "
-                                 "used: other values are not supported",
+                     fmt::format("must be {}, or missing if there are at least two labels, for the folder's classifier "
+                                 "to be used: other values are not supported",
                                  to_string(ProblemType::single_label)),
                      to_string(problem_type));
 }

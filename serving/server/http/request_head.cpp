@@ -48,12 +48,12 @@ bool has_body(const httplib::Request& request) {
 std::optional<HttpAnswer> body_refusal(const httplib::Request& request, std::size_t max_bytes) {
   if (request.has_header("Inference-Header-Content-Length"))
     return http_error(400,
-                      "header Inference-Header-Content-Length: must not be given: tensors are JSON here, without "
-                      "the extension for binary ones");
+                      "header Inference-Header-Content-Length: must not be given: tensors must be JSON; the "
+                      "binary tensor extension is not supported");
   if (!is_json(request))
     return http_error(415, "header Content-Type: must be application/json, is " +
                                request.get_header_value("Content-Type") +
-                               "; curl says it with -H 'Content-Type: application/json'");
+                               "; with curl, pass -H 'Content-Type: application/json'");
   if (request.has_header("Content-Encoding"))
     return http_error(415,
                       "header Content-Encoding: must not be given, is " + request.get_header_value("Content-Encoding"));

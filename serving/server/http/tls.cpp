@@ -88,8 +88,8 @@ void take_key(SSL_CTX* context, X509* certificate, const std::string& file, cons
   if (!key) refuse(file, "must hold a private key in PEM form (BEGIN PRIVATE KEY)");
   if (X509_check_private_key(certificate, key.get()) != 1)
     throw InvalidInput(
-        fmt::format("{}: is not the key of the certificate in {}; of a pair `openssl pkey -pubout -in "
-                    "KEY` and `openssl x509 -noout -pubkey -in CERTIFICATE` print the same",
+        fmt::format("{}: is not the key of the certificate in {}; for a matching pair `openssl pkey -pubout -in "
+                    "KEY` and `openssl x509 -noout -pubkey -in CERTIFICATE` print the same public key",
                     file, certificate_file));
   if (SSL_CTX_use_PrivateKey(context, key.get()) != 1) refuse_unusable(file, "a key");
 }

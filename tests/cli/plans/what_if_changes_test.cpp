@@ -82,7 +82,7 @@ TEST(WhatIfChanges, ASlowRankSlowsTheTensorRanksThatComputeWithIt) {
 
 TEST(WhatIfChanges, FreezesMoveWithoutACacheOnly) {
   EXPECT_EQ(refusal("freeze=x0.5"),
-            "--set freeze=x0.5: needs cache=off beside it, since ends of epochs do not move (or plan --forecast)");
+            "--set freeze=x0.5: also needs cache=off, since ends of epochs do not move (or use plan --forecast)");
 }
 
 TEST(WhatIfChanges, ThePlanIsEdited) {
@@ -107,25 +107,26 @@ TEST(WhatIfChanges, TheFaultyChangeIsNamed) {
   EXPECT_EQ(refusal("speed=2"),
             "--set speed=2: must be one of bandwidth, latency, card, switch, all-reduce, overlap-reduction, "
             "scatter-gather, compute, rankN, freeze, cache, recompute, jitter, failures, checkpoint");
-  for (const auto& [change, says] : {std::pair("bandwidth=0", "must be more than 0"),
-                                     {"latency=fast", "must be a number such as 10, or a factor such as x0.5"},
-                                     {"latency=-1", "must be a number such as 10, or a factor such as x0.5"},
-                                     {"latency=inf", "must be a number such as 10, or a factor such as x0.5"},
-                                     {"compute=2", "must be a factor such as x0.5"},
-                                     {"compute=x0", "must be a factor such as x0.5"},
-                                     {"rank2=x2", "must name a rank below 2"},
-                                     {"rank-1=x2", "must name a rank below 2"},
-                                     {"rankN=x2", "must name a rank below 2"},
-                                     {"card=0", "must be more than 0, of at least one node"},
-                                     {"switch=3x1", "must be more than 0, of at least one node"},
-                                     {"switch=4", "must be NODESxGB/s, such as switch=4x50"},
-                                     {"all-reduce=star", "must be ring, tree, hierarchical, direct or fastest"},
-                                     {"scatter-gather=maybe", "must be on or off"},
-                                     {"cache=on", "plan again"},
-                                     {"checkpoint=30", "must stand with failures, such as failures=2,checkpoint=30"},
-                                     {"recompute=some", "must be one of off, attention, layers, stage"},
-                                     {"jitter=x2", "must be a number, not a factor"},
-                                     {"jitter=2", "must be a fraction, at most 1"}})
+  for (const auto& [change, says] :
+       {std::pair("bandwidth=0", "must be more than 0"),
+        {"latency=fast", "must be a number such as 10, or a factor such as x0.5"},
+        {"latency=-1", "must be a number such as 10, or a factor such as x0.5"},
+        {"latency=inf", "must be a number such as 10, or a factor such as x0.5"},
+        {"compute=2", "must be a factor such as x0.5"},
+        {"compute=x0", "must be a factor such as x0.5"},
+        {"rank2=x2", "must name a rank below 2"},
+        {"rank-1=x2", "must name a rank below 2"},
+        {"rankN=x2", "must name a rank below 2"},
+        {"card=0", "must be more than 0 GB/s, of at least one node and at most as many nodes as devices"},
+        {"switch=3x1", "must be more than 0 GB/s, of at least one node and at most as many nodes as devices"},
+        {"switch=4", "must be NODESxGB/s, such as switch=4x50"},
+        {"all-reduce=star", "must be ring, tree, hierarchical, direct or fastest"},
+        {"scatter-gather=maybe", "must be on or off"},
+        {"cache=on", "plan again"},
+        {"checkpoint=30", "must be given together with failures, as in failures=2,checkpoint=30"},
+        {"recompute=some", "must be one of off, attention, layers, stage"},
+        {"jitter=x2", "must be a number, not a factor"},
+        {"jitter=2", "must be a fraction, at most 1"}})
     EXPECT_THAT(refusal(change), AllOf(HasSubstr("--set " + std::string(change) + ": "), HasSubstr(says)));
 }
 

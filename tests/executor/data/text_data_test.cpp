@@ -146,7 +146,7 @@ TEST_F(ReadTexts, TextsToLabelNeedNoLabels) {
             (TextData{.texts = {"a", "b"}, .labels = {}, .label_names = names}));
   EXPECT_EQ(read_texts_to_label(file("text\na\n\"b, c\"\n"), names).texts, (Strings{"a", "b, c"}));
   EXPECT_EQ(message_of([&] { read_texts_to_label(file("text\na\nb, c\n"), names); }),
-            "data.tsv:3: must have 1 field between commas, as the header, is \"b, c\" with 2");
+            "data.tsv:3: must have 1 comma-separated field, like the header, is \"b, c\" with 2 fields");
   EXPECT_EQ(read_texts_to_label(ScratchFolderTest::file("lines.txt", "a, b\n\n\tc\r\n\n"), names).texts,
             (Strings{"a, b", "", "\tc"}));
   EXPECT_EQ(message_of([&] { read_texts_to_label(ScratchFolderTest::file("none.txt", "\n"), names); }),
@@ -187,11 +187,11 @@ TEST_F(ReadTexts, HeaderErrorsQuoteTheHeader) {
 
 TEST_F(ReadTexts, RowErrorsNameTheLine) {
   EXPECT_EQ(message_for("text\tlabel\na\t1\nno tab here\n"),
-            "data.tsv:3: must have 2 fields between tabs, as the header, is \"no tab here\" with 1");
+            "data.tsv:3: must have 2 tab-separated fields, like the header, is \"no tab here\" with 1 field");
   EXPECT_EQ(message_for("text\tlabel\na\ttab\t1\n"),
-            "data.tsv:2: must have 2 fields between tabs, as the header, is \"a\ttab\t1\" with 3");
+            "data.tsv:2: must have 2 tab-separated fields, like the header, is \"a\ttab\t1\" with 3 fields");
   EXPECT_EQ(message_for("text\tlabel\na\t1\n\nb\t0\n"),
-            "data.tsv:3: must have 2 fields between tabs, as the header, is \"\" with 1");
+            "data.tsv:3: must have 2 tab-separated fields, like the header, is \"\" with 1 field");
   EXPECT_EQ(message_for("text\tlabel\na\t1\nb\t\n"), "data.tsv:3: the label must not be empty, is \"\"");
   EXPECT_EQ(message_for("text\tlabel\na\t1\nb\t \r\n"), "data.tsv:3: the label must not be empty, is \" \"");
 }

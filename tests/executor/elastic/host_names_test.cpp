@@ -59,13 +59,14 @@ TEST_F(HostNamesTest, AMasterWhoseNameIsLoopbackHereIsRefused) {
   for (const int rank : {0, 1}) {
     expect_with_names(
         "127.0.1.1 vm7\n", [&] { return own_address({.rank = rank, .master_address = "vm7"}); },
-        HasSubstr("rank " + std::to_string(rank) + " on host " + host_name() +
-                  ": MASTER_ADDR: vm7 is 127.0.1.1 here (see /etc/hosts), where no other host finds this one; give an "
-                  "address of rank 0's host, in numbers"));
+        HasSubstr(
+            "rank " + std::to_string(rank) + " on host " + host_name() +
+            ": MASTER_ADDR: vm7 resolves to 127.0.1.1 here (see /etc/hosts), at which no other host can reach this "
+            "one; give a numeric address of rank 0's host"));
   }
   expect_with_names(
       "127.0.1.1 vm7\n", [] { return store_address({.master_address = "vm7", .interface = "127.0.0.3"}); },
-      HasSubstr("MASTER_ADDR: vm7 is 127.0.1.1 here"));
+      HasSubstr("MASTER_ADDR: vm7 resolves to 127.0.1.1 here"));
   expect_with_names(
       "127.0.1.1 vm7\n", [] { return own_address({.master_address = "vm7", .is_on_one_host = true}); },
       testing::Eq("127.0.0.1"));

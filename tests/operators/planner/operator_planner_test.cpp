@@ -112,7 +112,7 @@ TEST(OperatorPlanner, WrongPlansAndProfilesAreNamed) {
   EXPECT_EQ(message([](OperatorPlan& plan) { plan.order[1].pop_back(); }),
             "plan.json: order[1]: must have every operator once of which the device has a part, is a list of 2 for 3");
   EXPECT_EQ(message([](OperatorPlan& plan) { std::swap(plan.order[1][0], plan.order[1][2]); }),
-            "plan.json: order: must let every operator begin, is a circle of waiting devices");
+            "plan.json: order: must let every operator begin, is devices that wait for each other in a cycle");
   const auto refusal = [](const OperatorProblem& wrong) -> std::string {
     try {
       make_operator_plan(wrong, OperatorMethod::mtrain);

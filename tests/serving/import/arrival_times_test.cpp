@@ -65,7 +65,7 @@ TEST(ArrivalTimes, InvalidTimesAreNamedByTheirLine) {
 
 TEST(ArrivalTimes, AColumnThatIsNotThereIsNamedWithThoseThatAre) {
   EXPECT_EQ(refused_times("a,b\n1,2\n"),
-            "a.csv: line 1: names no column TIMESTAMP, but a, b; name the one with the times so");
+            "a.csv: line 1: has no column TIMESTAMP, only a, b; rename the column that holds the times");
   EXPECT_EQ(refused_times(""), "a.csv: holds no arrivals; give it a time per line");
   EXPECT_EQ(refused_times("at\n"), "a.csv: holds no arrivals; give it a time per line");
 }

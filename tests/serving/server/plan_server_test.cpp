@@ -140,7 +140,8 @@ TEST_F(PlanServerTest, AnswersAreNeverOfTwoModels) {
   write_folder("2", "{}");
   EXPECT_EQ(answers(server, 20), std::vector<double>{1});
   EXPECT_EQ(answers(server, 1, kEndWorker), std::vector<double>{-1});
-  EXPECT_TRUE(becomes_true([&] { return notes().find("is given up, the others go on") != notes().npos; })) << notes();
+  EXPECT_TRUE(becomes_true([&] { return notes().find("is given up, and the others go on") != notes().npos; }))
+      << notes();
   EXPECT_NE(notes().find(folder_.string() +
                          ": must hold the same files as when the server read it, which its other workers go on with; "
                          "SIGHUP has all workers load what it holds then, is overwritten"),

@@ -280,7 +280,7 @@ TEST_F(HttpServerTest, MalformedRequestsAreRefusedWithASentence) {
       {post("texts", "{}", "Inference-Header-Content-Length: 2\r\n"), 400, "Inference-Header-Content-Length"},
       {line + "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 0\r\n\r\n", 415, "application/json"},
       {line + "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 2\r\n\r\n{}", 415,
-       "is application/x-www-form-urlencoded; curl says it with -H 'Content-Type: application/json'"},
+       "is application/x-www-form-urlencoded; with curl, pass -H 'Content-Type: application/json'"},
       {post("texts", "{}"), 400, "request: has no field \\\"inputs\\\""},
   };
   for (const auto& [request, status, sentence] : cases) {
