@@ -1,17 +1,14 @@
 #include "profiles/estimates/known_models.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <ranges>
+#include <string_view>
 
 namespace frostpipe {
 namespace {
 
 // The values come from the config.json with which each model was published on the Hugging Face Hub
 // (openai-community/gpt2*, google-bert/bert-*-uncased, FacebookAI/roberta-*, google/vit-*-patch16-224, meta-llama,
-// Qwen, mistralai, google/gemma-*, microsoft/phi-4 and Phi-3-mini-4k-instruct, allenai, HuggingFaceTB/SmolLM2-*,
-// EleutherAI, deepseek-ai, answerdotai/ModernBERT-base).
+// Qwen, mistralai, google/gemma-*, microsoft/phi-4 and Phi-3-mini-4k-instruct, allenai, HuggingFaceTB/SmolLM*,
+// EleutherAI, deepseek-ai, answerdotai/ModernBERT-base, ibm-granite/granite-3.1-*-base, bigcode/starcoder2-*).
 // Tests compare the resulting numbers of parameters with the published ones.
 constexpr KnownModel kModels[] = {
     {"gpt2", 0, R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "vocab_size": 50257})"},
@@ -208,7 +205,15 @@ constexpr KnownModel kModels[] = {
 std::span<const KnownModel> known_models() { return kModels; }
 
 std::string known_model_names() {
-  return fmt::format("{}", fmt::join(kModels | std::views::transform(&KnownModel::name), ", "));
+  std::string names, stem;
+  for (const KnownModel& model : kModels) {
+    const std::string_view name = model.name;
+    const std::string_view own_stem = name.substr(0, name.rfind('-'));
+    if (!names.empty()) names += ", ";
+    names += own_stem == stem && own_stem != name ? name.substr(own_stem.size()) : name;
+    stem = own_stem;
+  }
+  return names;
 }
 
 }  // namespace frostpipe

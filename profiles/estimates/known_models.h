@@ -13,7 +13,7 @@ struct KnownModel {
 
 std::span<const KnownModel> known_models();
 
-/// Returns "gpt2, gpt2-medium, ...".
+/// Returns "gpt2, -medium, -large, ...": a name is shortened if the one before it has the same beginning.
 std::string known_model_names();
 
 }  // namespace frostpipe

@@ -127,7 +127,7 @@ class BadProfileTest(CliTest):
                                            "a global batch of 32"])
         self.assertNotIn("more ranks", stderr)
         self.assert_refused(*plan, "--global-batch", 64, "--fix", "pp=2", "--fix", "dp=17",
-                            says=["the cluster has 32 ranks"])
+                            says=["p = 2: this takes 34 ranks for 17 replicas, the cluster has 32"])
 
     def test_a_device_type_that_no_profile_knows_is_said_once(self):
         self.edit("cluster.json", lambda cluster: [device.update(type="V100") for device in cluster["devices"]])

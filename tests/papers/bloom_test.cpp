@@ -77,9 +77,9 @@ TEST_F(Bloom, ARunOutOfMemoryIsShownAndDoesNotCount) {
 
 TEST_F(Bloom, NamesTheLineThatIsWrong) {
   EXPECT_THAT(message_of([&] { table_of({{.layers = "71"}}); }),
-              HasSubstr("runs.csv:2: layers: run: must have layers"));
+              HasSubstr("runs.csv:2: layers: run: must have a number of layers"));
   EXPECT_THAT(message_of([&] { table_of({{.layers = "71", .seconds = "", .oom = "yes"}}); }),
-              HasSubstr("must have layers"));
+              HasSubstr("must have a number of layers"));
   EXPECT_THAT(message_of([&] { table_of({{.zero = "3"}}); }), HasSubstr("runs.csv:2: zero: must be 0 or 1"));
   EXPECT_THAT(message_of([&] { table_of({}); }), HasSubstr("must hold runs"));
 }

@@ -47,7 +47,7 @@ TEST_F(CsvTables, SaysFileLineAndColumn) {
   EXPECT_THAT(message_of([&] { table.number(1, "count", 2); }), HasSubstr("must be a number from 2"));
   EXPECT_THAT(message_of([&] { table.text(0, "size"); }), AllOf(HasSubstr("table.csv:1"), HasSubstr("size")));
   EXPECT_THAT(message_of([&] { table_of("name,count\nfirst\n"); }),
-              AllOf(HasSubstr("table.csv:2"), HasSubstr("2 fields")));
+              AllOf(HasSubstr("table.csv:2"), HasSubstr("2 comma-separated fields")));
 }
 
 }  // namespace

@@ -128,6 +128,43 @@ TEST(KnownFields, EveryFieldThatTransformersWritesIsKnown) {
   }
 }
 
+/// Returns the defaults of transformers 5 for a model type, with all fields.
+Json defaults_of(const std::string& type) {
+  for (const Json& config : test::reference_data("configs_reference.json").at("configs"))
+    if (config.at("model_type") == type) return config;
+  throw InvalidInput("model_type", "must be recorded", type);
+}
+
+/// Oracle: the lists that transformers 5 writes for a config.json without any.
+TEST(KnownFields, BlocksWithoutAListHaveTheKindsOfTransformers) {
+  for (const char* type : {"gemma2", "gemma3_text", "olmo3", "smollm3", "modernbert"}) {
+    const Json listed = defaults_of(type);
+    Json config = listed;
+    config.erase("layer_types");
+    config.erase("no_rope_layers");
+    EXPECT_LT(config.size(), listed.size()) << type;
+    EXPECT_TRUE(config_from_json(config.dump(), type) == config_from_json(listed.dump(), type)) << type;
+  }
+}
+
+TEST(KnownFields, StarCoder2MayNameTheKindsThatItHas) {
+  Json config = defaults_of("starcoder2");
+  config.update({{"attention_softmax_in_fp32", true},
+                 {"scale_attention_softmax_in_fp32", true},
+                 {"scale_attn_weights", true},
+                 {"layer_norm_epsilon", 1e-5},
+                 {"mlp_type", "default"},
+                 {"norm_type", "layer_norm"},
+                 {"residual_dropout", 0.1}});
+  EXPECT_NO_THROW(config_from_json(config.dump(), "config.json"));
+  for (const Json& other :
+       {Json{{"mlp_type", "gated"}}, Json{{"norm_type", "rms_norm"}}, Json{{"layer_norm_epsilon", 1}}}) {
+    Json changed = config;
+    changed.update(other);
+    EXPECT_THROW(config_from_json(changed.dump(), "config.json"), InvalidInput) << other.dump();
+  }
+}
+
 /// Oracle: transformers 5's MobileNetV2ForImageClassification, which computes without these fields; it has no dilation.
 TEST(KnownFields, FieldsThatDoNotChangeANetAreKnown) {
   nlohmann::ordered_json config = {

@@ -57,8 +57,8 @@ class GpuCheckTest(FakeToolTest):
         self.assertEqual((result["format"], result["judges_targets"]), ("frostpipe.gpu_check", False))
         checks = {check["name"]: check for check in result["checks"]}
         self.assertEqual([check["section"] for check in result["checks"]],
-                         ["first"] + 8 * ["steps"] + 2 * ["job"] + ["tests"] + 6 * ["ranks"] + 5 * ["rest"] +
-                         ["memcheck"])
+                         ["first"] + 8 * ["steps"] + 2 * ["job"] + ["tests"] + 6 * ["ranks"] + 2 * ["nccl"] +
+                         5 * ["rest"] + ["memcheck"])
         self.assertEqual(checks["all"]["status"], "skipped")  # no test program is beside the tool
         self.assertIn("frostpipe_executor_tests", checks["all"]["note"])
         broken = checks["a step of bert-small in float32 compared with eager PyTorch"]

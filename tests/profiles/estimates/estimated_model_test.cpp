@@ -17,7 +17,10 @@
 namespace frostpipe {
 namespace {
 
+using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 template <class Work>
 std::string refusal_of(Work work) {
@@ -57,7 +60,7 @@ double flops_of(const EstimatedModel& model) { return forward_flops(model.config
 // a second token, 671 billion) and of torchvision's vit_b_16 and vit_l_16. For the text encoders: transformers' base
 // models without the parts that the task does not use, plus their heads. BERT has 109,482,240 and 335,141,888 with a
 // pooler, which question answering does not use; RoBERTa 124,055,040 and 354,310,144 without one; ModernBERT
-// 149,014,272.
+// 149,014,272. For OLMo 3, SmolLM3, Granite 3.1 and StarCoder2: what transformers counts in models of these sizes.
 const std::map<std::string, std::int64_t> kPublished{
     {"gpt2", 124'439'808},
     {"gpt2-medium", 354'823'168},
@@ -124,6 +127,12 @@ const std::map<std::string, std::int64_t> kPublished{
     {"olmoe-1b-7b", 6'919'161'856},
     {"deepseek-v3", 671'026'419'200},
 };
+
+TEST(KnownModels, AreListedShort) {
+  EXPECT_THAT(known_model_names(),
+              AllOf(StartsWith("gpt2, -medium, -large, -xl, bert-base, -large, roberta-base"),
+                    HasSubstr("llama-3.1-8b, -70b, -405b, llama-3.2-1b"), EndsWith("deepseek-v3")));
+}
 
 TEST(KnownModels, HaveTheirPublishedParameters) {
   for (const KnownModel& known : known_models()) {
