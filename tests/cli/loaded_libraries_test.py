@@ -17,11 +17,12 @@ BUILD = Path(FROSTPIPE).resolve().parent
 
 
 def output_of(*command, folder=None):
-    """(exit code, output) with only the loader's default folders."""
+    """(exit code, output) with only the loader's default folders, and without the number of the process, which
+    sanitizers write."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
     done = subprocess.run([*map(str, command)], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=HANG_SECONDS)
-    return done.returncode, done.stdout
+    return done.returncode, re.sub(r"==\d+==", "==", done.stdout)
 
 
 def linked_files(folder):
