@@ -206,18 +206,6 @@ inline constexpr ModuleNames kLlamaNames{.words = "embed_tokens",
                                          .mlp_output_norm = "post_feedforward_layernorm",
                                          .final_norm = "norm"};
 
-inline constexpr ModuleNames kStarcoder2Names{.words = "embed_tokens",
-                                              .block = "layers.",
-                                              .query = "self_attn.q_proj",
-                                              .key = "self_attn.k_proj",
-                                              .value = "self_attn.v_proj",
-                                              .attention_output = "self_attn.o_proj",
-                                              .attention_norm = "input_layernorm",
-                                              .up = "mlp.c_fc",
-                                              .down = "mlp.c_proj",
-                                              .mlp_norm = "post_attention_layernorm",
-                                              .final_norm = "norm"};
-
 inline constexpr ModuleNames kPhi3Names{.words = "embed_tokens",
                                         .block = "layers.",
                                         .query_key_value = "self_attn.qkv_proj",
@@ -245,5 +233,14 @@ constexpr ModuleNames with_mlp_norm(ModuleNames names, const char* mlp_norm) {
 }
 
 inline constexpr ModuleNames kGemma2Names = with_mlp_norm(kLlamaNames, "pre_feedforward_layernorm");
+
+constexpr ModuleNames with_plain_mlp(ModuleNames names, const char* up, const char* down) {
+  names.gate = nullptr;
+  names.up = up;
+  names.down = down;
+  return names;
+}
+
+inline constexpr ModuleNames kStarcoder2Names = with_plain_mlp(kLlamaNames, "mlp.c_fc", "mlp.c_proj");
 
 }  // namespace frostpipe
