@@ -95,6 +95,7 @@ class RotaryReader {
       config_.rotaries = {of("full_attention"), of("sliding_attention")};
     } else if (parameters.is_object()) {
       config_.rotaries = {rotary(parameters, place("rope_parameters"))};
+      leave_windows_unscaled();
     } else {
       read_before_version_5();
     }
@@ -133,6 +134,13 @@ class RotaryReader {
             .scaling = scaling_from(object, config_.max_position_embeddings, at)};
   }
 
+  /// In OLMo 3 only blocks without a window have scaled frequencies. Its config.json may give one set for both.
+  void leave_windows_unscaled() {
+    if (config_.family != Family::olmo3) return;
+    config_.rotaries.push_back(config_.rotaries.front());
+    config_.rotaries.back().scaling = {};
+  }
+
   void read_before_version_5() {
     const Json scaling = fields_.given("rope_scaling");
     Json object = scaling.is_object() ? scaling : Json::object();
@@ -142,9 +150,7 @@ class RotaryReader {
                                                                    : "rope_theta";
     object["rope_theta"] = fields_.number(theta, default_theta_);
     config_.rotaries = {rotary(object, place("rope_scaling"))};
-    // Only the blocks of OLMo 3 without a window have scaled frequencies.
-    if (config_.family == Family::olmo3)
-      config_.rotaries.push_back(rotary({{"rope_theta", object["rope_theta"]}}, place("rope_theta")));
+    leave_windows_unscaled();
     if (is_modernbert || config_.family == Family::gemma3_text) {
       const char* const key = is_modernbert ? "local_rope_theta" : "rope_local_base_freq";
       config_.rotaries.push_back(rotary({{"rope_theta", fields_.number(key, 10'000)}}, place(key)));

@@ -147,6 +147,28 @@ TEST(KnownFields, BlocksWithoutAListHaveTheKindsOfTransformers) {
   }
 }
 
+/// Oracle: the YaRN of Olmo-3-7B, which is that of blocks without a window, in the three forms of transformers'
+/// versions.
+TEST(KnownFields, ScaledPositionsOfOlmo3AreThoseOfItsBlocksWithoutAWindow) {
+  const Json yarn = {{"rope_type", "yarn"}, {"factor", 8.0}, {"original_max_position_embeddings", 8192}};
+  const auto with = [](const Json& value, const Json& more) {
+    Json joined = value;
+    joined.update(more);
+    return joined;
+  };
+  Json config = defaults_of("olmo3");
+  config.erase("rope_parameters");
+  const Json old = with(config, {{"rope_scaling", yarn}, {"rope_theta", 500'000}}),
+             flat = with(config, {{"rope_parameters", with(yarn, {{"rope_theta", 500'000}})}}),
+             by_kind = with(config, {{"rope_parameters",
+                                      {{"full_attention", with(yarn, {{"rope_theta", 500'000}})},
+                                       {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 500'000}}}}}});
+  const TransformerConfig expected = config_from_json(by_kind.dump(), "by kind");
+  EXPECT_EQ(expected.rotaries.at(0).scaling.kind, RotaryScaling::Kind::yarn);
+  EXPECT_EQ(expected.rotaries.at(1).scaling.kind, RotaryScaling::Kind::none);
+  for (const Json& form : {old, flat}) EXPECT_TRUE(config_from_json(form.dump(), "form") == expected) << form.dump();
+}
+
 TEST(KnownFields, StarCoder2MayNameTheKindsThatItHas) {
   Json config = defaults_of("starcoder2");
   config.update({{"attention_softmax_in_fp32", true},
