@@ -42,8 +42,9 @@ LayerCost cost_from(const LayerSamples& kept) {
 }
 
 LayerClass class_of(const TransformerConfig& config, const Model& model, int layer) {
-  return {model.layers[layer].kind, makes_one_token(config, layer),
-          has_attention(model.layers[layer].kind) ? config.pattern_of(block_of_layer(config, layer)).window : 0};
+  const AttentionPattern pattern =
+      has_attention(model.layers[layer].kind) ? config.pattern_of(block_of_layer(config, layer)) : AttentionPattern{};
+  return {model.layers[layer].kind, makes_one_token(config, layer), pattern.window, pattern.rotary >= 0};
 }
 
 std::vector<std::int64_t> synthetic_lengths(int samples, int tokens, std::span<const int> data_lengths,

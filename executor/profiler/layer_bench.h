@@ -35,6 +35,7 @@ struct LayerClass {
   LayerKind kind;
   bool makes_one_token = false;
   std::int64_t window = 0;  // of the attention, AttentionPattern::window
+  bool has_rotary = false;  // whether its attention has rotary positions
   auto operator<=>(const LayerClass&) const = default;
 };
 LayerClass class_of(const TransformerConfig& config, const Model& model, int layer);
