@@ -1,6 +1,7 @@
-"""Checks of ranks that have a GPU each, so that NCCL carries their messages: the executor's tests with several ranks,
-and GPT-2 on two ranks by pipeline, data and tensor parallelism, whose losses must agree. The pipeline also runs with
-settings of NCCL and of LibTorch's allocator that may make it faster (docs/gpus.md)."""
+"""Checks of ranks that have a GPU each, so that NCCL carries their messages: the executor's tests with several ranks (a
+test with more ranks than GPUs goes through host memory), and GPT-2 on two ranks by pipeline, data and tensor
+parallelism, whose losses must agree. The pipeline also runs with settings of NCCL and of LibTorch's allocator that may
+make it faster (docs/gpus.md)."""
 import os
 
 import device_tests
@@ -73,7 +74,8 @@ def settings(programs, check):
     job, more = programs.jobs["gpt2"], all_gpus(programs)
     for what, variables in [*((f"{name}={value}", {name: value}) for name, value in SETTINGS.items()),
                             ("all three", SETTINGS), ("none", {})]:
-        programs.train("nccl-pp.plan.json", job.data, "nccl-settings-run", **more, **variables)
+        _, said = programs.train("nccl-pp.plan.json", job.data, "nccl-settings-run", **more, **variables)
+        require_nccl(said)
         run = programs.compared("nccl-pp.plan.json", "nccl-settings-run")
         check.figures[f"iteration with {what} [ms]"] = run["phases"][0]["measured_iteration_ns"] / 1e6
 

@@ -276,7 +276,7 @@ Value slice(const Value& value, std::optional<std::int64_t> begin, std::optional
   return text;
 }
 
-/// Returns Python's strftime(format) for midnight of 26 July 2024 (UTC).
+/// Returns C's strftime(format) for midnight of 26 July 2024 (UTC), which is Python's but for %f, %z and %Z.
 Value date(const Arguments& arguments) {
   constexpr std::time_t kDate = 1'721'952'000;
   const Value* const given = argument(arguments, 0);
