@@ -159,6 +159,12 @@ void read_measurements(Rows& rows, const json::Place& list, int num_layers, std:
   for (auto& [index, row] : rows) {
     const json::Place place(list, index);
     const std::vector<int> layers = take_layers(row, place);
+    if (layers.size() > static_cast<std::size_t>(num_layers))
+      throw InvalidInput(json::Place(json::Place(place, "key"), "layers").text(),
+                         fmt::format("must name each of {} layers at most once", num_layers),
+                         fmt::format("{} layers", layers.size()));
+    if (values.size() + std::max<std::size_t>(1, layers.size()) > kMax)
+      throw InvalidInput(list.text(), fmt::format("must be at most {} in all layers together", kMax), "more");
     Measurement one;
     json::read(row, place, one);
     require_layer(one, place, num_layers);
@@ -168,8 +174,6 @@ void read_measurements(Rows& rows, const json::Place& list, int num_layers, std:
       require_layer(one, place, num_layers);
       values.push_back(one);
     }
-    if (values.size() > kMax)
-      throw InvalidInput(list.text(), fmt::format("must be at most {} in all layers together", kMax), "more");
   }
 }
 

@@ -218,6 +218,8 @@ TEST(ProfileFile, LayersThatCostTheSameShareARow) {
   EXPECT_EQ(error_of("\"layers\": [0, 8]"),
             "p.json: measurements[0].key.layer: must be a layer of the model, < 8, is 8");
   EXPECT_EQ(error_of("\"layers\": [0, -1]"), "p.json: measurements[0].key.layers[1]: must be >= 0, is -1");
+  EXPECT_EQ(error_of("\"layers\": [0, 1, 2, 3, 4, 5, 6, 7, 7]"),
+            "p.json: measurements[0].key.layers: must name each of 8 layers at most once, is 9 layers");
   EXPECT_THAT(error_of("\"layers\": [0, 0]"), HasSubstr("p.json: measurements: layer 0"));
   EXPECT_THAT(error_of("\"layer\": 0, \"layers\": [7]"), HasSubstr("key.layers: is not a known field"));
 }
