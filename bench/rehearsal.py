@@ -29,7 +29,7 @@ class Fields(dict):
 
 
 def parsed(text, source):
-    """JSON that frostpipe wrote."""
+    """Parses JSON that frostpipe wrote. `source` names it in errors."""
 
     def fields(pairs):
         made = Fields(pairs)
@@ -73,7 +73,7 @@ def rehearse(program, plan, run, *options):
 
 
 def compute_spans(run, skipped_steps):
-    """The compute spans of the traced steps after the first few, or of all steps if there are no others."""
+    """Returns the compute spans of the traced steps from `skipped_steps` on, or of all steps if there are no others."""
     events = read_json(run / "trace.json")["traceEvents"]
     spans = [Span(event["args"]["step"], event["pid"], 1e3 * event["ts"], 1e3 * (event["ts"] + event["dur"]))
              for event in events if event["ph"] == "X" and event["cat"].replace("_", " ") in COMPUTE]

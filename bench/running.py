@@ -12,8 +12,8 @@ class Failure(Exception):
 
 
 def environment_without_job():
-    """This process's environment without the variables by which frostpipe would take itself for a rank of the script's
-    own job."""
+    """Returns this process's environment without the variables by which frostpipe would take itself for a rank of the
+    script's own job."""
     return {name: value for name, value in os.environ.items()
             if name not in OF_A_RANK and not name.startswith(OF_A_JOB)}
 
@@ -24,7 +24,7 @@ def last_line(text):
 
 
 def sentence_of(stderr):
-    """The reason why frostpipe failed: the last line that begins with its name (advice may follow it), else the last
-    line."""
+    """Returns the reason why frostpipe failed: the last line that begins with its name (advice may follow it), else the
+    last line."""
     sentences = [line for line in stderr.splitlines() if line.startswith("frostpipe: ")]
     return sentences[-1] if sentences else last_line(stderr)

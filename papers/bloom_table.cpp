@@ -24,8 +24,8 @@ struct BloomRun {
   MegatronRun job;
   bool shards_optimizer = false;
   bool is_early = false;  // before the hosts were tuned
-  double seconds = 0;     // 0: it ran out of memory
-  double memory_gib = 0;  // 0: not known
+  double seconds = 0;     // measured, per iteration; 0: it ran out of memory
+  double memory_gib = 0;  // largest of a rank, measured; 0: not known
   std::string name, place, note;
 };
 
@@ -58,9 +58,9 @@ double predicted_seconds(const BloomRun& run) {
   }
 }
 
-/// A weight and its fp16 gradient take 2 bytes each; an fp32 gradient takes 4 bytes more, beside the fp16 one. The
-/// optimizer holds master weight, two moments and its own gradient in fp32, sharded over the replicas if
-/// shards_optimizer.
+/// Returns the bytes of memory per parameter on a rank. A weight and its fp16 gradient take 2 bytes each; an fp32
+/// gradient takes 4 bytes more, beside the fp16 one. The optimizer holds master weight, two moments and its own
+/// gradient in fp32, sharded over the replicas if shards_optimizer.
 double bytes_per_parameter(const BloomRun& run) {
   const double gradients = run.job.gradient_bytes > kHalfBytes ? run.job.gradient_bytes + kHalfBytes : kHalfBytes;
   return kHalfBytes + gradients + 16.0 / (run.shards_optimizer ? run.job.data_parallel_size : 1);

@@ -55,7 +55,7 @@ double CsvTable::number(std::size_t row, std::string_view column, double least) 
 int CsvTable::integer(std::size_t row, std::string_view column, int least) const {
   const double value = number(row, column, least);
   if (value != std::floor(value) || value > 1e9)
-    throw InvalidInput(place(row, column), "must be a whole number", in_quotes(text(row, column)));
+    throw InvalidInput(place(row, column), "must be a whole number up to 10^9", in_quotes(text(row, column)));
   return static_cast<int>(value);
 }
 

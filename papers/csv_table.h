@@ -18,7 +18,7 @@ class CsvTable {
   bool is_empty(std::size_t row, std::string_view column) const { return text(row, column).empty(); }
   /// Returns the text, which must be one of `words`.
   const std::string& word(std::size_t row, std::string_view column, const std::vector<std::string_view>& words) const;
-  /// Return the number, which must be at least `least`.
+  /// Return the number, which must be at least `least` and at most 10^12, or 10^9 for a whole number.
   double number(std::size_t row, std::string_view column, double least = 0) const;
   int integer(std::size_t row, std::string_view column, int least = 0) const;
   /// Returns "FILE:LINE: COLUMN" for error messages.

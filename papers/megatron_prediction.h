@@ -5,9 +5,9 @@
 
 namespace frostpipe {
 
-constexpr double kHalfBytes = 2;  // fp16, bf16
-/// Bytes that an update moves per parameter: gradient and weight in 16 bits, master weight and two moments in fp32,
-/// each read and written.
+constexpr double kHalfBytes = 2;  // of a value in fp16 or bf16
+/// Bytes that an update moves per parameter: it reads the gradient in 16 bits, and reads and writes the weight in 16
+/// bits, the master weight and two moments in fp32.
 constexpr double kOptimizerBytesPerParameter = 30;
 constexpr Nanoseconds kMessageLatencyNs = 20'000;
 
@@ -50,16 +50,17 @@ struct MegatronConstants {
   double nvlink_bytes_per_second = 304e9;   // of a ring within a node
   Nanoseconds tree_step_ns = 68'700;        // of each of the 2 log2(t) steps of the tree of an all-reduce
   double network_bytes_per_second = 132e9;  // out of a node
-  double card_bytes_per_second = 0;         // out of one device with a card of its own; 0: as the node
+  double card_bytes_per_second = 0;         // out of one device's own network card; 0 = out of the node
   /// Every pass blocks until its message has been exchanged, as in the Megatron of 2021 and 2022. This matters if there
   /// are few micro-batches.
   bool waits_for_messages = false;
-  Nanoseconds iteration_ns = 944'000;  // once per iteration
+  Nanoseconds iteration_ns = 944'000;  // constant time of each iteration
 };
 
 /// Returns the time of one iteration. Gradients are reduced after the last backward; embedding and vocabulary products
 /// are on the first and last stage. Throws InvalidInput unless all sizes are at least 1, the stages divide the layers,
-/// and replicas x micro-batch size divides the global batch.
+/// replicas x micro-batch size divides the global batch, there is one stage per rank where embeddings count as layers,
+/// and stages x micro-batches are at most kMaxStagePasses.
 Nanoseconds predict_iteration_ns(const MegatronRun& run, const MegatronConstants& constants);
 
 /// Returns the operations of one iteration with full recomputation, 96 B s l h^2 (1 + s / (6 h) + V / (16 l h)), for

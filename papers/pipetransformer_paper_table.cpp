@@ -29,10 +29,10 @@ std::vector<Unit> vit_units() {
 
 constexpr int kGpusPerNode = 8, kNodes = 2, kBlocks = 12, kEpochs = 10, kFirstCachedBlocks = 3;
 
-// The machine has two nodes of 8 Quadro RTX 5000. Each constant is a time in seconds; its comment says of what. The
-// first one is from a log of the published code (2,313 ms for 320 images), the next two are fitted to the table of
-// micro-batches, and the last two follow from the last epochs of the paper's Figure 9 (a), in which all blocks are
-// frozen: 2,030 samples/s without a cache, 7,350 with it.
+// The machine has two nodes of 8 Quadro RTX 5000. Each constant is a time in seconds; its comment says what takes this
+// time. The first one is from a log of the published code (2,313 ms for 320 images), the next two are fitted to the
+// table of micro-batches, and the last two follow from the last epochs of the paper's Figure 9 (a), in which all blocks
+// are frozen: 2,030 samples/s without a cache, 7,350 with it.
 constexpr double kFrozenForwardSeconds = 7.2e-3;  // one image's forward through all blocks, outside the pipeline
 constexpr double kTrainedSeconds = 14.6e-3;       // forward and backward of one image through the whole model
 constexpr double kLaunchSeconds =

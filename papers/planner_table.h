@@ -7,7 +7,7 @@
 
 namespace frostpipe {
 
-/// A comparison of the planners under equal conditions.
+/// These tables compare the planners under equal conditions.
 
 struct TitledTable {
   std::string title;
@@ -22,8 +22,8 @@ std::vector<TitledTable> method_tables();
 /// over the published rule, with the same freezes.
 std::vector<TitledTable> whole_run_tables();
 
-// The next two functions return the time of planning with published profiles, which are in the folder `data`. They
-// throw InvalidInput if it lacks a file.
+// The next two functions return plans for published profiles, which are in the folder `data`, and the time that
+// planning takes. They throw InvalidInput if the folder lacks a file.
 
 /// Plans PipeDream's profiles (pipedream/NAME.graph.txt) by its own dynamic program.
 TitledTable pipedream_table(const std::filesystem::path& data);

@@ -84,7 +84,7 @@ using Profiles = std::map<std::string, ServingProfile>;
 Nanoseconds from_microseconds(const Value& json) {
   const double microseconds = json.number();
   if (!(microseconds >= 0 && microseconds <= 1e12))
-    throw InvalidInput(json.place(), "must be microseconds", fmt::format("{}", microseconds));
+    throw InvalidInput(json.place(), "must be microseconds from 0 to 10^12", fmt::format("{}", microseconds));
   return std::llround(1e3 * microseconds);
 }
 

@@ -33,7 +33,8 @@ struct PPipeInstance {
   ServingPlan np, dart, ppipe;  // by PPipe's baseline without pipelines (NP), DART-r, and PPipe
 };
 
-/// Returns the same plans, grouped by name. Throws InvalidInput if one of the three is missing.
+/// Returns the same plans, grouped by name: an instance for each plan of PPipe. Throws InvalidInput if the plan of
+/// another planner is missing beside it.
 std::vector<PPipeInstance> ppipe_instances(const std::vector<PPipePlan>& plans);
 
 }  // namespace frostpipe

@@ -5,45 +5,48 @@
 
 namespace frostpipe {
 
-/// Comparisons of the simulator with training runs that others measured. They throw InvalidInput if the folder lacks
-/// their files.
+/// These functions compare predictions with what others measured. Those with a folder throw InvalidInput if it lacks a
+/// file.
 
-/// Compares with Sailor's runs: iteration times and peak memory on GH200 and on mixed GPUs.
+/// Compares the simulator with Sailor's runs: iteration times and peak memory on GH200 and on mixed GPUs.
 PublishedTable sailor_table(const std::string& folder);
 
-/// Compares with vTrain's runs: iteration times of Megatron on A100s, on several nodes (64 to 512 devices) and on one.
+/// Compares the simulator with vTrain's runs: iteration times of Megatron on A100s, on several nodes (64 to 512
+/// devices) and on one.
 PublishedTable vtrain_table(const std::string& folder);
 
-/// Compares with PPipe's artifact. Instead of iteration times, the rows compare the objective values and planning times
-/// of its plans with those of ours, made from its tables. Further rows compare its figures for Poisson arrivals with
-/// simulations of its own plans.
+/// Compares the serving planners with PPipe's artifact: the objective values and planning times of its plans with those
+/// of ours, made from its tables. Further rows compare its figures for Poisson arrivals with simulations of its own
+/// plans.
 PublishedTable ppipe_table(const std::string& folder);
 
-/// Compares with runs of 1F1B on 8 A100s (Vocabulary Parallelism): iterations predicted from the measured times of each
-/// rank, with equally many layers per rank and with layers moved off the last rank; and the planner's gain over the
-/// former. FOLDER has `runs.csv`.
+/// Compares the simulator with runs of 1F1B on 8 A100s (Vocabulary Parallelism): iterations predicted from the measured
+/// times of each rank, with equally many layers per rank and with layers moved off the last rank; and the planner's
+/// gain over the former. FOLDER has `runs.csv`.
 PublishedTable vocabulary_pipeline_table(const std::string& folder);
 
-/// Compares with the runs by which BLOOM's layout was chosen, on up to 384 A100s: iteration times and memory. FOLDER
-/// has `runs.csv`. The constants were fitted to every second row and are tested on the others.
+/// Compares predictions with the runs by which BLOOM's layout was chosen, on up to 384 A100s: iteration times and
+/// memory. FOLDER has `runs.csv`. The constants were fitted to every second row and are tested on the others.
 PublishedTable bloom_table(const std::string& folder);
 
-/// Compares with Tables 1 and 2 and four figures of Narayanan et al. 2021, Megatron on up to 3,072 A100s; needs no
-/// files.
+/// Compares the simulator with Tables 1 and 2 and four figures of Narayanan et al. 2021, Megatron on up to 3,072 A100s;
+/// needs no files.
 PublishedTable megatron_table();
 
-/// Compares with Figure 6 and Table 1 of Li et al. 2021, TeraPipe's token slices; needs no files.
+/// Compares the simulator and the slice planner with Figure 6 and Table 1 of Li et al. 2021, TeraPipe's token slices;
+/// needs no files.
 PublishedTable terapipe_table();
 
-/// Compares with Table 5 of Qi et al. 2023, bubble rates of zero-bubble schedules, simulated with the times of its
-/// Table 9; needs no files.
+/// Compares the simulator with Table 5 of Qi et al. 2023: bubble rates of zero-bubble schedules, simulated with the
+/// times of its Table 9; needs no files.
 PublishedTable zero_bubble_table();
 
-/// Compares with the tables of He et al. 2021, PipeTransformer, by its own rules on its own machine; needs no files.
+/// Compares the simulator with the tables of He et al. 2021, PipeTransformer, by its own rules on its own machine;
+/// needs no files.
 PublishedTable pipetransformer_paper_table();
 
-/// Compares with Narayanan et al. 2021 (ICML): the gain of PipeDream-2BW over 1F1B with flushes and over tensor
-/// parallelism; needs no files.
+/// Compares the simulator with Narayanan et al. 2021 (ICML): the speed of PipeDream-2BW and its gain over 1F1B with
+/// flushes and over tensor parallelism; needs no files.
 PublishedTable pipedream_2bw_table();
 
 /// The suites that read published files, by name.

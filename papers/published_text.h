@@ -5,9 +5,9 @@
 
 namespace frostpipe {
 
-/// Returns every row with its error in percent, then per group and quantity the mean, median and largest error, the
-/// bias and the rank correlation. In text output, groups of many rows show only these figures. `format` is text, json,
-/// csv or html.
+/// Returns the rows and, except as csv, for each group and quantity the mean, median and largest error, the bias and
+/// the rank correlation. `format` is text, json, csv or html. Text and html show each row's error in percent; text
+/// leaves out the rows of groups with more than 60. In json the errors of groups are fractions.
 std::string published_text(const PublishedTable& table, const std::string& format);
 
 }  // namespace frostpipe

@@ -8,9 +8,9 @@
 
 namespace frostpipe {
 
-/// Measurements published with Sailor (Strati et al. 2025): per-layer times of Transformers by device, micro-batch size
-/// and tensor-parallel size, link curves between devices, and whole training runs to predict. FP32, sequences of 2,048
-/// tokens, Adam.
+/// This header reads the measurements published with Sailor (Strati et al. 2025): per-layer times of Transformers by
+/// device, micro-batch size and tensor-parallel size, link curves between devices, and whole training runs to predict.
+/// All are in FP32 with Adam and sequences of 2,048 tokens.
 
 /// Times of one layer, in seconds.
 struct SailorLayerTime {
@@ -49,14 +49,16 @@ class SailorData {
   std::vector<SailorRun> runs() const;
 
   /// Returns cleaned times: a layer never takes longer than the same layer with twice the samples. At small sizes the
-  /// profile itself is noisy, because launches limit it.
+  /// profile itself is noisy, because launches limit it. Throws InvalidInput if the profile lacks the layer at this
+  /// size.
   SailorLayerTime layer_time(const std::string& model, const std::string& device, int micro_batch_size,
                              int tensor_parallel_size, int layer);
   const SailorLayerSize& layer_size(const std::string& model, int tensor_parallel_size, int layer) const;
 
   /// Returns the bandwidth between `pairs` devices on each side, for messages of `bytes`: the published curve (GB/s as
-  /// a quadratic function of log2 of MB), up to its plateau. If the table's two directions differ, the faster one is
-  /// used, because for one pair it states 1 Gbit/s in one direction and 23 Gbit/s in the other.
+  /// a quadratic function of log2 of MB), up to its plateau. Another number of pairs stands for one that was not
+  /// measured. If the table's two directions differ, the faster one is used, because for one pair it states 1 Gbit/s in
+  /// one direction and 23 Gbit/s in the other. Throws InvalidInput if there is no curve.
   double link_bytes_per_second(const std::string& from, const std::string& to, int pairs, double bytes) const;
 
  private:

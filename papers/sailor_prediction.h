@@ -19,7 +19,8 @@ struct SailorConstants {
 struct SailorPrediction {
   Nanoseconds iteration_ns = 0;
   Bytes peak_memory_bytes = 0;
-  /// A micro-batch has one sample, and on some stage two would take hardly longer, so trust the prediction little.
+  /// True if a micro-batch has one sample, and two samples would take hardly longer on some stage. Launches then limit
+  /// the speed, and the prediction is less certain.
   bool is_launch_bound = false;
 };
 
@@ -27,7 +28,8 @@ struct SailorPrediction {
 /// speed of one pair of devices. The pieces of tensor ranks are sent without blocking if each fits into the
 /// communication library's buffer (4 MiB); otherwise they block both ends. After the last backward each stage reduces
 /// its gradients in a ring over its replicas at the speed of its slowest link, all tensor ranks in parallel; then the
-/// optimizer steps.
+/// optimizer steps. Throws InvalidInput if a replica has no micro-batch, stages have unequally many replicas, or `data`
+/// lacks a layer or a link.
 SailorPrediction predict(const SailorRun& run, SailorData& data, const SailorConstants& constants = {});
 
 }  // namespace frostpipe

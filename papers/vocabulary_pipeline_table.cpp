@@ -29,6 +29,7 @@ constexpr double kNvlinkBytesPerSecond = 300e9;
 
 constexpr int kMaxLayers = 1'000;
 
+// kEqual and kMoved are the file's names of its methods: equally many layers per rank, and layers moved off the last.
 constexpr const char *kRankDevice = "A100", *kEqual = "base", *kMoved = "redis";
 
 /// One row of the file: a run of 1F1B with equally many layers on every rank, or with some moved off the last rank.

@@ -50,7 +50,7 @@ class ActionText {
 
   bool starts_number() const { return !rest_.empty() && rest_.front() >= '0' && rest_.front() <= '9'; }
 
-  /// `rule` is what the text breaks if no number follows.
+  /// Reads a number. If none follows, it fails with `rule`.
   int number(std::string_view rule) {
     int value = 0;
     const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);

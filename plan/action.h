@@ -60,7 +60,7 @@ struct Action {
 };
 static_assert(sizeof(Action) == 16);
 
-/// Returns the action of another kind for the same stage and micro-batch, not overlapped.
+/// Returns `action` with another kind and without overlaps_next.
 Action of_kind(Action action, ActionKind kind);
 
 /// Returns the name of the kind: "F", "SEND_F", "OPTIMIZER_STEP", ...

@@ -20,8 +20,9 @@ SampleRange piece(int num_samples, int num_parts, int part) {
   return {begin, begin + size + (part < num_larger ? 1 : 0)};
 }
 
-/// Fills the pieces from the last to the first, each up to `most` tokens, and returns where they begin: in no cut into
-/// such pieces does the k-th piece begin earlier. The result is empty if num_parts pieces do not suffice.
+/// Fills the pieces from the last to the first, each up to `most` tokens, and returns where they begin. In no cut into
+/// pieces of at most `most` tokens does the k-th piece begin earlier. The result is empty if num_parts pieces do not
+/// suffice.
 std::vector<int> earliest_begins(std::span<const std::int64_t> lengths, int num_parts, std::int64_t most) {
   std::vector<int> begins(num_parts);
   int sample = static_cast<int>(lengths.size());
@@ -32,7 +33,7 @@ std::vector<int> earliest_begins(std::span<const std::int64_t> lengths, int num_
   return sample == 0 ? begins : std::vector<int>();
 }
 
-/// Returns the length of the longest piece in the best cut.
+/// Returns the tokens of the longest piece in the cut that makes the longest piece shortest.
 std::int64_t shortest_bottleneck(std::span<const std::int64_t> lengths, int num_parts) {
   std::int64_t low = lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
   std::int64_t high = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});

@@ -20,8 +20,8 @@ struct PairedAccuracy {
 struct Speedup {
   std::string run, baseline;
   double factor = 0;  // ratio of samples_per_second
-  /// 10th and 90th percentile of the ratio under resampling of the recorded step times within each phase. They cover
-  /// this run's own noise only.
+  /// 10th and 90th percentile of the ratio under resampling of both runs' recorded steps within each phase; equal to
+  /// `factor` if a run recorded none. They cover the noise within these two runs only.
   double low = 0, high = 0;
   bool operator==(const Speedup&) const = default;
 };
@@ -44,8 +44,9 @@ struct Comparison {
   bool operator==(const Comparison&) const = default;
 };
 
-/// Computes speedups and accuracies; resampling uses a fixed seed. Accuracies are compared only between runs with equal
-/// test_items. A name that occurs twice becomes NAME_2, since names are keys of the file.
+/// Computes speedups and accuracies; resampling uses a fixed seed. Accuracies are compared only between runs that have
+/// predictions for the same test_items with the same test_labels. A name that occurs twice becomes NAME_2, since names
+/// are keys of the file.
 Comparison compare(std::vector<RunSummary> runs);
 
 /// Returns the name of the run with the most samples_per_second among those before the last; none if fewer than two

@@ -85,7 +85,7 @@ MeshCoordinate runner_of(const ParallelLayout& layout, int pipeline_rank, int re
   if (!is_vacant(layout, pipeline_rank, replica)) return {pipeline_rank, replica, tensor};
   const std::vector<int> left = replicas_left(layout, pipeline_rank);
   FROSTPIPE_CHECK(!left.empty(), "of each pipeline rank a replica is left");
-  int turn = micro_batch;  // vacant replicas begin with different survivors
+  int turn = micro_batch;  // vacant replicas begin with different replicas, to spread the work
   for (int before = 0; before < replica; ++before) turn += is_vacant(layout, pipeline_rank, before) ? 1 : 0;
   return {pipeline_rank, left[turn % left.size()], tensor};
 }

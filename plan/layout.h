@@ -25,8 +25,8 @@ struct ParallelLayout {
   /// pipeline rank, which hold the same layers (runner_of). At least one replica of each pipeline rank must be left,
   /// and there must be one tensor rank.
   std::vector<MeshCoordinate> vacant{};
-  /// Sequence parallelism: tensor ranks split activations between matrices by tokens (Korthikanti et al. 2022). Needs t
-  /// > 1.
+  /// Sequence parallelism: tensor ranks split activations between matrices by tokens (Korthikanti et al. 2022). It
+  /// needs several tensor ranks.
   bool sequence_parallel = false;
   bool operator==(const ParallelLayout&) const = default;
 };
@@ -35,17 +35,17 @@ struct ParallelLayout {
 /// idle.
 int num_ranks(const ParallelLayout& layout);
 bool is_vacant(const ParallelLayout& layout, int pipeline_rank, int replica);
-/// Requires a coordinate that is not vacant.
+/// Returns the rank at a mesh coordinate, which must not be vacant.
 int rank_of(const ParallelLayout& layout, int pipeline_rank, int replica, int tensor = 0);
 /// Returns none if `rank` is idle in the layout.
 std::optional<MeshCoordinate> find_coordinate(const ParallelLayout& layout, int rank);
-/// Returns the coordinate that runs a micro-batch of a replica on one pipeline rank: the replica's own, or if that is
-/// vacant, the remaining replicas in turn.
+/// Returns the coordinate that runs a micro-batch of a replica on one pipeline rank: that of the replica or, if it is
+/// vacant, those of the remaining replicas in turn.
 MeshCoordinate runner_of(const ParallelLayout& layout, int pipeline_rank, int replica, int micro_batch, int tensor = 0);
-/// Returns the layout whose pipeline ranks have the lists of a phase's schedule (schedule_of): the layout itself, or
-/// with vacant coordinates, one replica in which each rank is a pipeline rank of its own, in the order of the mesh.
+/// Returns the layout in which each list of a phase's schedule (schedule_of) belongs to one pipeline rank: `layout`
+/// itself or, with vacant coordinates, one replica in which each rank is a pipeline rank of its own, in mesh order.
 ParallelLayout layout_of_lists(const ParallelLayout& layout);
-/// Returns the lists that the ranks of a pipeline rank follow: one, or with vacant coordinates one for each rank.
+/// Returns the numbers of the lists that a pipeline rank's ranks follow: one, or with vacant coordinates one per rank.
 std::vector<int> lists_of(const ParallelLayout& layout, int pipeline_rank);
 /// Returns the ranks of all replicas of one pipeline rank that have the same part of its layers, replica 0 first. This
 /// and the following functions leave out vacant coordinates.

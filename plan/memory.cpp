@@ -140,7 +140,7 @@ void StageMemory::OnDevice::SavedActivations::add_segment(Bytes saved, Bytes spl
   const Bytes is_kept = recomputed ? next_input : saved;
   kept += is_kept;
   until_weights += split;
-  // I goes from the last segment to the first, and each segment leaves what W needs in place of what was saved for it.
+  // I runs from the last segment to the first, and each segment leaves what W needs in place of what it had saved.
   computed_again = std::max(computed_again + (splits_backward ? split - is_kept : 0), recomputed ? saved : 0);
 }
 

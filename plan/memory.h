@@ -37,8 +37,8 @@ struct RankMemory {
 
 /// Returns the peak number of micro-batches in flight per pipeline rank: the saved activations of one micro-batch live
 /// from its F to its B. The unit is one micro-batch through all layers of a rank, so one of v stages on a rank counts
-/// 1/v. Frozen stages save nothing. If the backward is split, I leaves `weight_gradient_share` of the activations for
-/// W.
+/// 1/v, and one of n token slices 1/n. Frozen stages save nothing. If the backward is split, I leaves
+/// `weight_gradient_share` of the activations for W.
 std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradient_share = 1);
 
 /// The micro-batches for which one stage holds activations at one moment.
@@ -62,8 +62,9 @@ std::vector<std::vector<StagesInFlight>> peaks_in_flight(const Phase& phase, int
 RankMemory together(std::span<const RankMemory> stages, std::span<const StagesInFlight> moments);
 
 /// Returns the tokens of the largest micro-batch in a phase of this layout, on data like `workload` in random order:
-/// the longest piece of the longest mini-batch (plan/batch.h), or of a node's part of it where each replica has its own
-/// node's samples. The result is 0 if the deviation of lengths is unknown.
+/// the longest piece of the longest mini-batch (plan/batch.h) or, if the replicas can be divided evenly among
+/// `num_nodes` nodes, of a node's part of it, since each replica then has its own node's samples. The result is 0 if
+/// the deviation of lengths is unknown.
 std::int64_t largest_micro_batch_tokens(const ParallelLayout& layout, int num_micro_batches, int global_batch_size,
                                         int num_nodes, const Workload& workload);
 
@@ -75,8 +76,9 @@ struct MicroBatchSize {
 };
 
 /// Returns the largest micro-batch of a phase. It has as many samples as if all were equally long, and
-/// `largest_micro_batch_tokens` tokens in all, rounded up, but at least `tokens` per sample. In a mini-batch as
-/// planned, split_by_length makes no micro-batch of more tokens (one of short samples may have more samples).
+/// `largest_micro_batch_tokens` tokens in all, rounded up, but per sample at least `tokens` and otherwise at most
+/// `longest_tokens`, which is also taken if largest_micro_batch_tokens is 0. In a mini-batch as planned,
+/// split_by_length makes no micro-batch of more tokens (one of short samples may have more samples).
 MicroBatchSize planned_micro_batch(const Phase& phase, int global_batch_size);
 
 /// Computes the memory of any stage in a phase like `unpartitioned`, whose partition is ignored. The profile provides
@@ -182,10 +184,11 @@ class StageMemory {
 Bytes tied_gradient_bytes(const Phase& phase, const Model& model, DType dtype);
 
 /// Returns the bytes that each replica of a layer contributes to the all-reduce of an iteration. Rows of the embedding
-/// that no token of the mini-batch uses have no gradients.
+/// that no token of the mini-batch uses have no gradients. Experts that replicas divide among them are not counted.
 Bytes reduced_gradient_bytes(const Phase& phase, const Model& model, int layer, int global_batch_size, DType dtype);
 
-/// Returns the memory of each stage of `phase` by itself, with nothing in flight.
+/// Returns the memory of each stage of `phase` by itself, with nothing in flight, on the device type of its first
+/// replica.
 std::vector<RankMemory> memory_of_stages(const Phase& phase, const StepSettings& settings, const Profile& profile,
                                          const Cluster& cluster);
 

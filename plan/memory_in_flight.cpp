@@ -27,8 +27,8 @@ struct Moments {
   std::size_t size() const { return entries.size() / num_stages; }
 };
 
-/// Adds the moments of one list after an increase and before a decrease; at every other moment a neighbouring one holds
-/// at least as much. Frozen stages hold nothing. An action of slice s counts slice_tokens[s].
+/// Adds the moments of one list that follow an increase and precede a decrease; at every other moment, a neighbouring
+/// one holds at least as much. Frozen stages hold nothing. An action of slice s counts slice_tokens[s].
 void add_moments_of(const std::vector<Action>& list, const Schedule& schedule, const std::vector<int>& stages,
                     const std::vector<std::int64_t>& slice_tokens, Moments& moments) {
   StagesInFlight now(stages.size());
@@ -68,9 +68,8 @@ void raise_to(StagesInFlight& most, std::span<const InFlight> one) {
 }
 
 /// Returns whether a moment holds at most the mean of two others, equally far before and after it. Since the memory of
-/// a moment is linear in what it holds, it is then at most that of one of the two. The memory has its first peak at a
-/// moment for which this is false: there, that of each earlier moment is smaller, and that of each later one not
-/// larger.
+/// a moment is linear in what it holds, it is then at most that of one of the two. At the first moment with the largest
+/// memory this is false, since all earlier moments have less memory, and later ones no more.
 bool is_at_most_a_mean(const Moments& moments, std::size_t moment) {
   const std::size_t farthest = 2 * moments.num_stages;  // steady parts of a schedule repeat within a few actions
   const std::span<const InFlight> one = moments.at(moment);

@@ -45,8 +45,8 @@ class MessagePositions {
   std::vector<std::pair<Action, Position>> positions_;
 };
 
-/// Runs the lists until no rank can go on. How far that is depends neither on the order in which ranks take their turns
-/// nor on whether a queue posts its receives at the start or later.
+/// Runs the lists until no rank can go on. The point that each rank reaches depends neither on the order in which ranks
+/// take their turns nor on whether a queue posts its receives at the start or later.
 class BlockingRun {
  public:
   BlockingRun(const Schedule& lowered, std::span<const ReceiveQueue> queues)
@@ -158,8 +158,8 @@ class BlockingRun {
     ++performed_[position.pipeline_rank];
   }
 
-  /// Returns the action that must be performed before a blocked one (or reached, for a receive that is posted only
-  /// then).
+  /// Returns the action that must be performed before a blocked one can be. If it is a receive that is posted only when
+  /// its rank reaches it, the rank must reach it.
   Position awaited(Position blocked) const {
     const Action& action = action_at(blocked);
     if (action.kind == ActionKind::optimizer_step) return first_unreduced();

@@ -37,10 +37,10 @@ std::optional<std::string> blocking_cycle(const Schedule& lowered, std::span<con
 /// earlier, or none. If messages match by order alone, these two would be swapped. No builder makes such a schedule.
 std::optional<Action> received_out_of_order(const Schedule& lowered);
 
-/// Keeps the order of compute and sends, and moves each receive to where PyTorch places it: to the time at which its
-/// send is issued, if all ranks take turns. PyTorch posts a receive when the rank reaches it and matches the messages
-/// of two ranks by order alone, whatever their kind. All lists are then parts of one order in which each SEND is
-/// followed by its RECV, so messages match and blocking sends cannot deadlock.
+/// Returns the schedule with each receive where PyTorch places it, which is where its send is issued if the ranks take
+/// turns, each with one compute action and its sends. Compute and sends keep their order. PyTorch posts a receive when
+/// the rank reaches it and matches the messages of two ranks by order alone, whatever their kind. All lists are then
+/// parts of one order in which each SEND is followed by its RECV, so messages match and blocking sends cannot deadlock.
 Schedule with_receives_in_send_order(const Schedule& lowered);
 
 }  // namespace frostpipe

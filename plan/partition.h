@@ -37,8 +37,8 @@ void parse_text(std::string_view text, const std::string& place, Partitioner& pa
 /// Formats "[0,5) [5,14)".
 std::string to_string(const Partition& partition);
 
-/// Does the same for the user: of more than eight stages it shows the first three and the last, "[0,5) [5,9) [9,14) ...
-/// [90,96)".
+/// Formats a partition for the user. Of more than eight stages it shows the first three and the last, "[0,5) [5,9)
+/// [9,14) ... [90,96)".
 std::string to_brief_string(const Partition& partition);
 
 }  // namespace frostpipe

@@ -1,4 +1,4 @@
-// The schedule of a phase: functions of plan.h.
+// This file implements the functions of plan.h that concern a phase's schedule.
 #include "plan/plan.h"
 #include "plan/reroute.h"
 #include "plan/schedule_rows.h"

@@ -34,7 +34,7 @@ struct CacheFound {
   bool operator==(const CacheFound&) const = default;
 };
 
-/// How a phase uses its node's activation cache, which stores per sample the activations at the frozen boundary (the
+/// A phase's use of its node's activation cache, which stores per sample the activations at the frozen boundary (the
 /// input of Phase::first_trainable_layer). The stage that holds the layer before the boundary writes entries. Only
 /// stage 0 reads them, and only those stored at or before the end of its layers.
 struct CacheUse {
@@ -125,7 +125,7 @@ struct TrainingPlan {
   int epochs = 0;
   Optimizer optimizer = Optimizer::kAdamW;
   DType dtype = DType::kFloat32;
-  /// Type in which frozen layers compute, if the profile measured them in another one: bfloat16. None = `dtype`.
+  /// Type in which frozen layers compute and were measured, if it is not `dtype`: bfloat16. None = `dtype`.
   std::optional<DType> frozen_dtype = std::nullopt;
   /// The algorithm that cuts the layers, also when the run is re-planned.
   Partitioner partitioner = Partitioner::exact;
@@ -156,15 +156,17 @@ ScheduleShape shape_of(const Phase& phase);
 /// versions, unless keeps_weight_versions (reconfiguration.h).
 int weight_delay(const Phase& phase);
 
-/// Returns the lowered schedule of a phase. With vacant coordinates, all replicas are written out (plan/reroute.h).
+/// Returns the lowered schedule of a phase, in which overlapped pairs run one after the other. With vacant coordinates,
+/// all replicas are written out (plan/reroute.h).
 Schedule schedule_of(const Phase& phase);
 
 /// Returns the index of the phase that `step` belongs to.
 int phase_at(const TrainingPlan& plan, int step);
 
-/// Throws InvalidInput ("SOURCE: phases[1].partition: ...") unless phases start at step 0 and ascend, frozen layers
-/// never shrink, partitions cover the model, layouts fit the world, and schedules are known and allow the phase's
-/// shape.
+/// Throws InvalidInput ("SOURCE: phases[1].partition: ...") unless phases start at step 0, ascend and begin before the
+/// run ends, the number of frozen layers never falls, partitions cover the model, layouts fit the world and the model's
+/// expert parallelism, schedules are known and allow the phase's shape and token slices, and caches have frozen layers
+/// and space.
 void validate(const TrainingPlan& plan, const Model& model, std::string_view source);
 
 /// Validates the plan of a finished run in the same way, except that frozen layers may train again: the run may have

@@ -34,7 +34,8 @@ void fields(Archive& archive, json::Value<Archive, Provenance>& provenance) {
   archive("version", provenance.version);
 }
 
-/// Returns a plan file's content without its envelope and its kind. Throws InvalidInput if it is of another kind.
+/// Returns a plan file's content without its envelope and its kind. Throws InvalidInput if it is of another kind, or of
+/// a version that plans of its kind do not have.
 json::Content open_plan(std::string_view json, std::string_view source, PlanKind kind);
 
 }  // namespace frostpipe

@@ -25,7 +25,8 @@ struct Reconfiguration {
   std::vector<int> newly_frozen;
   /// Ordered by (layer, to_rank, slice). Sources are spread over the ranks that hold the same part.
   std::vector<TensorMove> moves;
-  /// Whether process groups must be rebuilt, because the layout changes or stages stop training.
+  /// Whether process groups must be rebuilt, because the layout or the pipeline ranks of stages change, or pipeline
+  /// ranks stop training.
   bool regroup = false;
   bool operator==(const Reconfiguration&) const = default;
 };

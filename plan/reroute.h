@@ -11,18 +11,20 @@ namespace frostpipe {
 // layers of a lost rank run its micro-batches beside their own (ReCycle: Gandhi et al., SOSP 2024). Samples keep their
 // places in the global mini-batch, and gradients are summed over the remaining replicas of each stage.
 
-/// The reason why a phase cannot be rerouted, as a sentence.
+/// The reason why a phase cannot be rerouted, as a clause: "no replica is left of stage 1".
 struct CannotReroute {
   std::string reason;
 };
 
 /// Returns `phase` with those coordinates vacant whose ranks are not in `left` (ascending). Ranks of the result are
-/// indices into `left`. The result has no prediction. With expert parallelism it needs a remaining holder of each
-/// expert.
+/// indices into `left`. The result has no prediction. A phase cannot be rerouted with tensor ranks, a cache, delayed
+/// updates or token slices, without a replica of each pipeline rank and a holder of each expert in `left`, or if a lost
+/// rank exchanged tied gradients.
 std::variant<Phase, CannotReroute> rerouted(const Phase& phase, std::span<const int> left, const Model& model);
 
 /// Throws InvalidInput ("PLACE.layout.vacant[0]: ...") unless the vacant coordinates belong to the layout, ascend and
-/// leave a replica of each pipeline rank, and the phase can be rerouted.
+/// leave a replica of each pipeline rank, and the phase has no tensor ranks, cache, delayed updates or token slices.
+/// Experts and tied gradients are not checked.
 void require_vacant(const Phase& phase, const std::string& place);
 
 /// Writes out the replicas of a layout with vacant coordinates as one, with the lists of layout_of_lists: micro-batch i

@@ -9,8 +9,8 @@ namespace frostpipe {
 /// Returns the optimizer steps of one pass over `num_samples` training samples; at least one.
 int steps_per_epoch(int num_samples, int global_batch_size);
 
-/// Checks a plan that was made for epochs against the data of `num_samples` training samples: its epochs must be the
-/// whole number nearest to its steps on these data. Throws InvalidInput that names both numbers and the remedy.
+/// Throws InvalidInput if the plan has no steps, or if it was made for epochs and these are not the whole number
+/// nearest to its steps on data of `num_samples` training samples. The message names both numbers and the remedy.
 void require_length(const TrainingPlan& plan, int num_samples, std::string_view source);
 
 /// Formats "3 epochs", "1 epoch", "0.2 epochs", "2.94 epochs".

@@ -28,8 +28,8 @@ struct Schedule {
   /// Iteration t uses the weights of iteration t - weight_delay, forward and backward on every stage. 1 =
   /// double-buffered weights (PipeDream-2BW).
   int weight_delay = 0;
-  /// Stages before this one are frozen: they run forward only, and no gradient is sent to them. At most num_stages - 1,
-  /// since the head, and so the last stage, always trains.
+  /// Stages before this one are frozen: they run forward only, and no gradient is sent to them. It is at most
+  /// num_stages - 1, since the head, and so the last stage, always trains; only forward_only() has num_stages here.
   int first_trainable_stage = 0;
   /// Whether stage 0 reads cached activations: CACHE_READ stands before each of its forwards.
   bool reads_cache = false;
@@ -55,7 +55,7 @@ bool lives_on(const Schedule& schedule, int stage, int pipeline_rank);
 struct ScheduleShape {
   int pipeline_parallel_size = 1;
   int num_micro_batches = 1;
-  int first_trainable_stage = 0;  // index among all stages, p times the stages per rank
+  int first_trainable_stage = 0;  // index among the stages of all ranks
   int virtual_stages = 0;         // per rank; 0 = the number that the schedule requires, or 2 if it allows several
   int token_slices = 0;  // per micro-batch; 0 = the number that the schedule requires, or 4 if it allows several
   bool operator==(const ScheduleShape&) const = default;
@@ -69,8 +69,8 @@ Schedule gpipe(const ScheduleShape& shape);
 Schedule one_f_one_b(const ScheduleShape& shape);
 
 /// 1F1B with v stages per rank, stage s on pipeline rank s mod p (Narayanan et al. 2021). The warm-up is PyTorch's,
-/// with (v - 1) m / rounds + 2 (p - 1 - r) forwards; rounds is m / p, rounded down but at least 1, and m must be a
-/// multiple of it.
+/// with (v - 1) m / rounds + 2 (p - 1 - r) forwards, at most m v; rounds is m / p, rounded down but at least 1. If v >
+/// 1, m must be a multiple of rounds.
 Schedule interleaved_one_f_one_b(const ScheduleShape& shape);
 
 /// Runs all micro-batches through a rank's first stage, then its second, and so on; backwards begin with the last
@@ -92,8 +92,8 @@ Schedule zero_bubble_h2(const ScheduleShape& shape);
 /// first action and its last; p micro-batches are in flight (Qi et al. 2024).
 Schedule zero_bubble_v(const ScheduleShape& shape);
 
-/// DualPipe's order on the same V, in which pairs of a forward and a backward overlap. It needs m >= 2 p (DeepSeek-AI
-/// 2024).
+/// DualPipe's order on the same V, in which pairs of a forward and a backward overlap; some backwards are B, others I
+/// and W. It needs m >= 2 p (DeepSeek-AI 2024).
 Schedule dual_pipe_v(const ScheduleShape& shape);
 
 /// GPipe over (micro-batch, token slice): runs all forwards, slices ascending, then all backwards in the opposite order
@@ -138,7 +138,7 @@ std::string canonical_schedule_name(std::string_view name);
 /// Returns the names of the schedules that plans may use and that can be simulated and trained.
 std::vector<std::string> plan_schedule_names();
 
-/// How stages are placed: stage s on pipeline rank s mod p, or down and up again as in the letter V.
+/// The placement of stages: stage s on pipeline rank s mod p, or down and up again as in the letter V.
 enum class StageMap { loop, v };
 int pipeline_rank_of(StageMap map, int stage, int pipeline_parallel_size);
 
@@ -146,7 +146,7 @@ int pipeline_rank_of(StageMap map, int stage, int pipeline_parallel_size);
 struct ScheduleTraits {
   bool is_for_plans = false;
   bool starts_all_forwards = false;                      // every stage runs all forwards before its first backward
-  bool splits_backward = false;                          // has I and W in place of B
+  bool splits_backward = false;                          // has I and W in place of some or all B
   bool has_slices = false;                               // may cut micro-batches into token slices
   int least_virtual_stages = 1, max_virtual_stages = 1;  // per rank
   StageMap stage_map = StageMap::loop;
@@ -155,23 +155,25 @@ struct ScheduleTraits {
 /// Returns default traits for an unknown name.
 ScheduleTraits schedule_traits(std::string_view name);
 
-/// Returns whether a schedule, by name, has I and W in place of B. False for an unknown name.
+/// Returns whether a schedule, by name, has I and W in place of some or all B; false for an unknown name.
 inline bool splits_backward(std::string_view name) { return schedule_traits(name).splits_backward; }
 /// Returns whether the schedule contains W.
 bool splits_backward(const Schedule& schedule);
 
 /// Adds communication and the end of the iteration to a schedule of compute actions: RECV directly before the compute
-/// that needs it, SEND directly after the compute that produces it (none between stages of one pipeline rank), after
-/// the last backward REDUCE_GRAD per trainable stage, then OPTIMIZER_STEP per trainable stage, and the cache's actions
-/// if the schedule has them. REDUCE_GRAD is also there for a single replica, at no cost. The optimizer step is global:
-/// gradient clipping needs the norm over all stages, so all pipeline ranks synchronize there.
+/// that needs it, SEND directly after the compute that produces it (none between stages of one pipeline rank), both
+/// around an overlapped pair as a whole, after the last backward REDUCE_GRAD per trainable stage, then OPTIMIZER_STEP
+/// per trainable stage, and the cache's actions if the schedule has them. REDUCE_GRAD is also there for a single
+/// replica, at no cost. The optimizer step is global: gradient clipping needs the norm over all stages, so all pipeline
+/// ranks synchronize there.
 Schedule lower(const Schedule& compute_only);
 
-/// Returns the actions that must finish before `action` may start, apart from the order of its own list: its input
-/// (RECV, or the neighbouring stage on the same rank), its own forward for a backward, all backwards of a stage for
-/// REDUCE_GRAD, its own stage's REDUCE_GRAD for OPTIMIZER_STEP (that all pipeline ranks synchronize there is left to
-/// the collective), the matching SEND for a RECV, and with token slices the earlier slices for a forward and the later
-/// ones for a backward. The validator and the event engine share this definition.
+/// Finds the actions that must finish before an action may start, apart from the order of its own list: its input
+/// (RECV, CACHE_READ, or the neighbouring stage on the same rank), its own forward for a backward, RECOMPUTE or
+/// CACHE_WRITE, I for W, the compute whose result it sends for a SEND, the matching SEND for a RECV, all backwards of a
+/// stage for REDUCE_GRAD, and its own stage's REDUCE_GRAD for OPTIMIZER_STEP (where the collective makes all pipeline
+/// ranks synchronize). With token slices a forward also needs the slice before it, and a backward the slice after it.
+/// The validator and the event engine share this definition.
 class Dependencies {
  public:
   /// Keeps a reference to the schedule.
@@ -194,7 +196,8 @@ class Dependencies {
 /// iterations, written out.
 void validate(const Schedule& lowered);
 
-/// Returns one line per pipeline rank: "rank 0: 0F0 0F1 0B0 ...".
+/// Returns one line per pipeline rank: "rank 0: 0F0 0F1 0B0 ...". If iterations overlap, prologue, body and epilogue
+/// follow each other, each under its name.
 std::string to_text(const Schedule& schedule);
 
 /// Describes where an action stands, so that it is found in files with and without messages. Returns "compute action
@@ -203,7 +206,8 @@ std::string to_text(const Schedule& schedule);
 std::string place_in_list(const std::vector<Action>& list, int index);
 
 /// Draws the schedule in unit time (F = I = W = 1, B = 2, no transfers): a line that explains the picture, a time axis,
-/// one row per rank with one cell per unit ("F0", "B0---" takes two units, ".." is idle), and the bubble figures.
+/// one row per rank with one cell per unit ("F0", "B0---" takes two units, ".." is idle), and the bubble figures. It
+/// draws three iterations if they overlap. Throws InvalidInput if a pipeline rank would wait forever.
 std::string to_grid(const Schedule& compute_only);
 
 /// Returns PyTorch's CSV: row i = rank i, one action per field in order, no header. A compute-only schedule gives the
@@ -211,10 +215,10 @@ std::string to_grid(const Schedule& compute_only);
 /// RECOMPUTE and the cache's).
 std::string to_csv(const Schedule& schedule);
 
-/// Reads either of PyTorch's formats; the inverse of to_csv. Empty fields are idle slots. The numbers of stages and
-/// micro-batches are counted; leading stages without backwards are frozen. A file with messages is taken to be lowered;
-/// REDUCE_GRAD and OPTIMIZER_STEP are appended where they are missing. Throws InvalidInput that names row and field
-/// (from 1). Does not check that the schedule can run: see validate.
+/// Reads either of PyTorch's formats; the inverse of to_csv. Empty fields are idle slots. The numbers of stages,
+/// micro-batches and token slices are counted; leading stages without backwards are frozen. A file with messages is
+/// taken to be lowered; REDUCE_GRAD and OPTIMIZER_STEP are appended where they are missing. Throws InvalidInput that
+/// names row and field (from 1). Does not check that the schedule can run: see validate.
 Schedule schedule_from_csv(std::string_view csv, std::string_view source);
 
 /// Removes the backwards of frozen stages from a schedule that was built as if every stage trained. The remaining

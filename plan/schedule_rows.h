@@ -15,7 +15,8 @@ namespace frostpipe {
 /// Returns the lines of a CSV file, without empty ones at the end.
 std::vector<std::string> rows_of(std::string_view csv);
 
-/// Reads a CSV file and leaves its schedule unchanged. Throws InvalidInput unless `schedule --check` accepts the file.
+/// Returns the schedule of a CSV file as schedule_from_csv reads it. Throws InvalidInput unless `schedule --check`
+/// accepts the file.
 Schedule valid_schedule_from_csv(std::string_view csv, std::string_view source);
 
 /// Gives the phase this schedule and clears its prediction. Throws InvalidInput ("SOURCE, row 2, field 3: ...") if a
@@ -34,7 +35,8 @@ Schedule compute_of_rows(const Phase& phase, int first_trainable_stage);
 void require_schedule_rows(const Phase& phase, const std::string& place);
 
 /// Returns the plan with the schedule of a CSV file, named after the file, in each of its phases. Throws InvalidInput
-/// if the schedule cannot run or does not match the shape of a phase, which is named.
+/// if the schedule cannot run, if it does not match the shape of a phase, which the message names, or if a built-in
+/// schedule has the file's name.
 TrainingPlan with_schedule_of_file(TrainingPlan plan, std::string_view csv, const std::string& file,
                                    std::string_view plan_source);
 

@@ -25,7 +25,8 @@ struct Block {
   int begin = 0;
 };
 
-/// Returns when every compute action begins if F, I and W take one unit, B two, and messages none.
+/// Returns the time at which each compute action begins, by pipeline rank, if B takes two units, other compute one, and
+/// messages none.
 std::vector<std::vector<Block>> unit_times(const Schedule& lowered) {
   const int pipeline_ranks = num_pipeline_ranks(lowered);
   const Dependencies dependencies(lowered);

@@ -34,9 +34,9 @@ std::vector<bool> trains(const Phase& phase);
 /// Returns for each stage whether it is the first of its pipeline rank that trains.
 std::vector<bool> are_first_to_train(const Phase& phase);
 
-/// Returns whether stage s is on pipeline rank s for all stages.
+/// Returns whether the phase has virtual_stages = 1 and no schedule rows, so that stage s is on pipeline rank s.
 bool has_one_stage_per_rank(const Phase& phase);
-/// Returns whether the phase's schedule has I and W in place of some B.
+/// Returns whether the phase's schedule has I and W in place of some or all B.
 bool splits_backward(const Phase& phase);
 
 /// Returns whether the next stage is on the same rank and consumes every output before another one is produced, as at

@@ -24,7 +24,7 @@ struct IterationSummary {
 };
 
 /// Summarizes step `step` of a trace. `iteration_ns` is the makespan if the trace holds only one step, else the mean
-/// distance between the ends of successive steps.
+/// distance between the ends of successive steps. Throws InvalidInput if the trace has no spans of the step.
 IterationSummary summarize(const Trace& trace, int step, const Schedule& schedule);
 
 /// One phase of a finished run.

@@ -19,10 +19,10 @@ struct TimeTerm {
 /// single step; if that took longer than the median iteration, its terms are scaled down to the median.
 std::vector<TimeTerm> time_terms(const PhaseSummary& phase);
 
-/// If predicted and measured iteration differ by 5 % or more, returns the term that differs most, as predicted minus
-/// measured time, which is the sign of the prediction's error: "forward -28.1 ms" if the forwards took 28.1 ms longer
-/// than predicted. Waiting is named only if no other term explains a quarter of the difference, since
-/// ranks wait for whatever is late. Returns "" otherwise.
+/// If predicted and measured iteration differ by 5 % of the measured one or more, returns the term that differs most,
+/// with predicted minus measured time: "forward -28.1 ms" if the forwards took 28.1 ms longer than predicted. Waiting
+/// is named only if no other term explains a quarter of the difference, since ranks wait for whatever is late. Returns
+/// "" otherwise, and if a timeline is missing.
 std::string term_that_is_off(const PhaseSummary& phase);
 
 }  // namespace frostpipe

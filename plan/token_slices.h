@@ -32,8 +32,8 @@ std::vector<std::int64_t> tokens_of_slices(const Phase& phase, std::int64_t leng
 std::vector<int> equal_slices(int length, int slices);
 
 /// Returns the cost of these tokens of every sample in a micro-batch of `whole`, whose samples have whole.tokens each:
-/// as measured after the same number of context tokens or, if slices were not measured, their share of the whole.
-/// Throws what cost_of throws.
+/// as measured after the same number of context tokens or, if slices were not measured, their share of the whole. No
+/// tokens cost nothing. Throws what cost_of throws.
 LayerCost cost_of_slice(const Profile& profile, const MeasurementKey& whole, const TokenRange& tokens);
 
 /// Returns the cost of slice number `slice`, or of the whole micro-batch if the phase is not cut.

@@ -44,14 +44,14 @@ struct Trace {
 /// Returns the name of a span's action for the user: that of its stage where the trace names stages, else "2F0".
 std::string label_of(const Trace& trace, const Span& span);
 
-/// Returns the spans of one step, shifted so that the earliest starts at 0.
+/// Returns the spans of one step, shifted so that the earliest starts at 0, without events.
 Trace step_of(const Trace& trace, int step);
 
 /// Writes the envelope "frostpipe.trace"; the inverse reads it.
 std::string to_json(const Trace& trace);
 Trace trace_from_json(std::string_view json, std::string_view source);
 
-/// Returns a timeline with one process per rank, whose threads are its compute and its communication.
+/// Returns a timeline with one process per rank, whose threads are its compute, its communication and its events.
 Timeline timeline_of(const Trace& trace);
 std::string to_chrome_trace(const Trace& trace);
 

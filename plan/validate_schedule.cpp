@@ -122,7 +122,7 @@ class Validator {
     return lives_on(schedule_, action.stage, list) ? list : schedule_.pipeline_rank_of_stage[action.stage];
   }
 
-  /// Returns the actions that `list` waits for. A reduction waits only for the backwards of its own list.
+  /// Returns the actions that `action` waits for on `list`. A reduction waits only for the backwards of its own list.
   std::vector<Action> needed_by(const Action& action, int list) const {
     std::vector<Action> needed = dependencies_.of(action);
     if (action.kind == ActionKind::reduce_gradient)
@@ -136,7 +136,7 @@ class Validator {
   }
 
   bool contains(ActionKind kind, int stage, OptionalIndex micro_batch, OptionalIndex slice) const {
-    // Any weight version and iteration counts.
+    // An action counts whatever its weight version and iteration are.
     return present_.contains(Action{.kind = kind, .stage = stage, .micro_batch = micro_batch, .slice = slice});
   }
 

@@ -23,8 +23,8 @@ constexpr std::size_t kMaxAlternatives = 5;
 constexpr std::size_t kMaxReasons = 5;
 constexpr int kProofMicroBatches = 40'000;  // per layout; takes some tens of milliseconds
 
-/// Returns the pairs (tensor-parallel size, pipeline length) that leave no device idle; with a fixed number of
-/// replicas, those that the devices are enough for.
+/// Returns the pairs (tensor-parallel size, pipeline length) that leave no device idle, or with a fixed number of
+/// replicas those for which there are enough devices.
 std::vector<std::pair<int, int>> layouts_of(const PlanningProblem& problem) {
   const auto& [profile, cluster, options] = problem;
   const int num_devices = devices_to_use(cluster, options);
@@ -160,11 +160,11 @@ class AutoSearch {
   /// A pipeline length and a tensor-parallel size, in every placement.
   struct Shape {
     std::vector<Layout> placed;
-    Nanoseconds bound_ns = 0;  // of the first, from which those of the others hardly differ
+    Nanoseconds bound_ns = 0;  // of the first placement; the bounds of the others hardly differ from it
   };
 
-  /// Considers the first placements until one has a phase, then those on which that phase would be fastest, and last
-  /// the others, in which only phases that are faster than the best of all shapes are sought.
+  /// Considers placements in their order until one has a phase, then those on which that phase would be fastest, and
+  /// last the others, on which it seeks only phases that are faster than the best of all shapes.
   void consider_all(std::vector<Layout> placed) {
     const int length = placed.front().search.pipeline_parallel_size,
               tensor_ranks = placed.front().options.tensor_parallel_size;
@@ -175,7 +175,7 @@ class AutoSearch {
       same = found_with(length, tensor_ranks);
     }
     if (same == found_.end()) return;
-    std::vector<std::pair<Nanoseconds, Layout*>> others;  // with the time of that phase there
+    std::vector<std::pair<Nanoseconds, Layout*>> others;  // by the time of that phase on them
     for (; next != placed.end(); ++next) {
       Phase phase = same->second;
       phase.layout.placement = next->options.placement;
@@ -189,7 +189,7 @@ class AutoSearch {
     }
   }
 
-  /// Returns the time of an iteration; kNoLimit if it was not measured there.
+  /// Returns the time of an iteration; kNoLimit if it was not measured on the devices of this placement.
   Nanoseconds time_of(const Phase& phase) const {
     try {
       return simulated_iteration_ns(phase, step_settings(problem_.options), problem_.profile, problem_.cluster);

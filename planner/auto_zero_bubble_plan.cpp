@@ -13,7 +13,8 @@
 namespace frostpipe {
 namespace {
 
-/// Returns mean costs over the stages, for the first micro-batch on the first replica.
+/// Returns mean costs over the stages (of gradients, over those that train; of messages, those of forwards), for the
+/// first micro-batch on the first replica.
 UniformCosts mean_costs(const Phase& phase, const CostModel& costs) {
   const int stages = num_stages(phase), first = first_trainable_stage(phase);
   const auto mean = [&](int from, int to, const auto& cost_of) {
@@ -38,7 +39,8 @@ UniformCosts mean_costs(const Phase& phase, const CostModel& costs) {
           .occupancy_ns = message(&TransferCost::occupancy_ns)};
 }
 
-/// Returns the fraction of the activations kept until I that W needs, on the stage where it is largest.
+/// Returns the fraction of the activations kept until I that W needs, on the stage where it is largest: at most 1, and
+/// kWeightGradientShare if no stage keeps anything for W.
 double weight_gradient_share(const std::vector<RankMemory>& stages) {
   double share = 0;
   for (const RankMemory& stage : stages)

@@ -3,12 +3,12 @@
 
 namespace frostpipe {
 
-/// A schedule for plans that depends on costs, so that no builder makes it from its shape alone.
+/// The name of a schedule that plans may have and no builder makes, since it depends on costs as well as on its shape.
 inline constexpr const char* kAutoZeroBubble = "AutoZeroBubble";
 
 /// Replaces the schedule of a ZB-H1 phase by that of auto_zero_bubble for its mean costs, stored as rows and made as if
-/// all stages trained. Of several limits of micro-batches in flight it takes the fastest that fits into memory, and
-/// keeps ZB-H1's own order if none is faster. `problem` is the one for which the phase was planned.
+/// all stages trained. It tries at most p, 1.5 p and 2 p micro-batches in flight and takes the fastest order that fits
+/// into memory; if none is faster, it stores ZB-H1's order. `problem` is the one for which the phase was planned.
 Phase with_auto_zero_bubble(const Phase& phase, const PlanningProblem& problem);
 
 }  // namespace frostpipe

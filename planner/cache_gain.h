@@ -14,15 +14,17 @@ namespace frostpipe {
 const Continuation* best_with_cache(const ReplanResult& result);
 const Continuation* best_without_cache(const ReplanResult& result);
 
-/// The cost of filling the cache and the savings of hits, compared with the same layout without it.
+/// The cost of filling the cache and the time saved by hits, compared with the layout of the fill without a cache.
 struct CacheGain {
   Nanoseconds fill_extra_ns = 0;  // additional time per step while the cache fills
   int fill_steps = 0;
-  Nanoseconds hit_saved_ns = 0;  // time saved per step if every sample is found
+  /// Time saved per step by the last phase, which finds the most samples and may have another layout.
+  Nanoseconds hit_saved_ns = 0;
   bool operator==(const CacheGain&) const = default;
 };
 
-/// Returns the gain for the layout that `cached` begins with; none if `ways` does not have that layout without a cache.
+/// Returns the gain of `cached`, which must use the cache; none if `ways` does not have the layout that it begins with
+/// without a cache.
 std::optional<CacheGain> cache_gain(const Continuation& cached, const std::vector<Continuation>& ways);
 
 /// Returns the number of steps with hits after which filling has paid off; none if a hit saves nothing.

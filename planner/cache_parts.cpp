@@ -60,7 +60,7 @@ CacheContent advanced(CacheContent content, int boundary, int from_step, int to_
 
 std::vector<CachePart> cache_parts(int first_trainable_layer, int from_step, int end_step, int steps_per_epoch,
                                    double capacity, CacheContent content) {
-  FROSTPIPE_CHECK(capacity >= 0 && capacity <= 1, "a fraction");
+  FROSTPIPE_CHECK(capacity >= 0 && capacity <= 1, "the capacity is a fraction of the samples");
   std::vector<CachePart> parts;
   for (int step = from_step; step < end_step;) {
     CachePart part{.from_step = step,

@@ -12,8 +12,8 @@ struct CacheContent {
   bool operator==(const CacheContent&) const = default;
 };
 
-/// Returns the content after steps [from_step, to_step) in epochs of steps_per_epoch. Every sample used in these steps
-/// gets an entry at `boundary`, or keeps its entry if the cache is not used (boundary 0).
+/// Returns the content after steps [from_step, to_step) in epochs of steps_per_epoch (> 0). Every sample used in these
+/// steps gets an entry at `boundary`, or keeps its entry if the cache is not used (boundary 0).
 CacheContent advanced(CacheContent content, int boundary, int from_step, int to_step, int steps_per_epoch);
 
 /// Returns whether for every layer at least as many samples as in `other` have an activation cached at that layer or
@@ -40,7 +40,7 @@ std::vector<CachePart> cache_parts(int first_trainable_layer, int from_step, int
 bool find_something(const std::vector<CachePart>& parts);
 
 /// Returns the fraction of samples that fit into the cache: its memory and disk limits, divided by samples x mean
-/// tokens x hidden size x bytes per value, at most 1.
+/// tokens x hidden size x bytes per value, at most 1; 0 if the profile does not know its samples.
 double cache_capacity(const CacheLimits& limits, const Profile& profile);
 
 }  // namespace frostpipe

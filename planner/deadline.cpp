@@ -39,7 +39,10 @@ double trained_share(const std::vector<FreezeEvent>& events, int num_blocks, int
 std::variant<DeadlinePlan, Infeasible> plan_for_deadline(const PlanningProblem& problem, Nanoseconds deadline_ns) {
   const auto& [profile, cluster, options] = problem;
   const std::vector<FreezeEvent> events = forecast_of(profile.model, options);
-  if (events.empty()) throw InvalidInput("deadline", "needs a forecast that freezes something", "none");
+  if (events.empty())
+    throw InvalidInput("deadline",
+                       "needs a forecast that freezes a block within the run (try another forecast, or more steps)",
+                       "one without freezes");
   const int first = events.front().from_step, steps = options.num_steps;
   std::map<int, std::variant<DeadlinePlan, Infeasible>> known;  // key: the first freeze in hundredths of the run
   const auto at = [&](int hundredths) -> const std::variant<DeadlinePlan, Infeasible>& {

@@ -14,13 +14,15 @@ int longest_pipeline(const Cluster& cluster, const PlanOptions& options);
 /// this function and the next two plan only that length. Infeasible says for every length why it does not fit.
 std::variant<Phase, Infeasible> data_parallel_phase(const PlanningProblem& problem);
 
-/// Returns the best such phase over all lengths from 2 that leave no rank idle; with a single rank, of length 1.
+/// Returns the best such phase over all lengths from 2 that leave no rank idle; with a single rank, of length 1. With a
+/// fixed number of replicas, the lengths are those that divide the longest one for which there are enough devices.
 std::variant<Phase, Infeasible> best_static_phase(const PlanningProblem& problem);
 
 /// Returns the best such phase with longest_pipeline() stages.
 std::variant<Phase, Infeasible> longest_pipeline_phase(const PlanningProblem& problem);
 
-/// Plans by the method exact: returns the phase with the least StageBound over all pipeline lengths.
+/// Plans by the method exact: returns the phase with the least StageBound over all pipeline lengths that divide the
+/// devices, with its prediction.
 std::variant<Phase, Infeasible> least_bound_phase(const PlanningProblem& problem);
 
 /// Returns the phase that follows `current` when the layers before `first_trainable_layer` freeze at `from_step`.

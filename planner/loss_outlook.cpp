@@ -18,7 +18,7 @@ namespace {
 /// Returns the rerouted phase with its predictions, if it fits.
 std::variant<Phase, CannotReroute> priced(const PlanningProblem& problem, const ReplanRequest& request) {
   if (problem.options.method == PlanMethod::pipetransformer_published)
-    return CannotReroute{"the published rule shortens whole pipelines"};
+    return CannotReroute{"the method pipetransformer-published plans whole pipelines only"};
   auto result = rerouted(request.current, request.logical_ranks, problem.profile.model);
   auto* const phase = std::get_if<Phase>(&result);
   if (!phase) return result;
@@ -43,8 +43,8 @@ Nanoseconds change_ns(const PlanningProblem& problem, const Phase& before, const
 }
 
 /// Returns the time of phases that begin at the outlook's from_step, up to until_step and including the reconfiguration
-/// there. `held` is the phase whose layers the survivors hold. Rebuilding the process groups is not counted, since
-/// every choice needs it.
+/// there. `held` is the phase whose layers the survivors hold. Rebuilding the process groups at from_step is not
+/// counted, since every choice needs it.
 Nanoseconds time_until(int until_step, const std::vector<Phase>& phases, const Phase& held,
                        const PlanningProblem& problem) {
   Reconfiguration moves =

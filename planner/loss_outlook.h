@@ -23,8 +23,8 @@ struct LossOutlook {
   std::vector<Phase> after_rerouting;                      // from until_step, if the request has a forecast
   std::variant<std::vector<Phase>, Infeasible> replanned;  // to the end
   /// The predicted time from from_step to until_step: iterations and the known reconfigurations, beginning with the
-  /// moves of layers that the survivors do not hold yet. rerouted_ns is set if rerouting is possible, replanned_ns if
-  /// both ways are; otherwise they are 0.
+  /// moves of layers that the survivors do not hold yet. rerouted_ns is valid if rerouting is possible, replanned_ns if
+  /// both ways are.
   Nanoseconds rerouted_ns = 0, replanned_ns = 0;
 };
 
@@ -40,8 +40,9 @@ bool reroutes(const LossOutlook& outlook);
 std::variant<std::vector<Phase>, Infeasible> phases_after(const LossOutlook& outlook);
 
 /// Returns "rerouted until step 40: 28 steps of 410 ms, 11.5 s; a new layout, 3 x 1: 28 steps of 300 ms, 14.9 s", with
-/// the time of the first iteration and the total until that step. "3 x 1" is stages x replicas, of all stages where a
-/// rank has several.
+/// the time of the first iteration and the total until that step. "3 x 1" is stages x replicas, where stages are those
+/// of all ranks; a third factor is the number of tensor ranks. The chosen way comes first. A way that is impossible is
+/// named with the reason.
 std::string to_string(const LossOutlook& outlook);
 
 }  // namespace frostpipe

@@ -7,7 +7,7 @@ namespace frostpipe {
 /// a limit ends a run.
 constexpr double kMemoryReserve = 0.02;
 
-/// Returns the cluster with its limits reduced by that fraction, rounded down to whole bytes.
+/// Returns the cluster with its memory limits reduced by the fraction `reserve`, rounded down to whole bytes.
 Cluster with_memory_reserve(Cluster cluster, double reserve);
 
 }  // namespace frostpipe

@@ -87,7 +87,8 @@ const PlanMethodEntry& entry_of(PlanMethod method) {
   const auto found =
       std::find_if(table.begin(), table.end(), [&](const PlanMethodEntry& entry) { return entry.method == method; });
   if (found == table.end())
-    throw InvalidInput("method", "must be one that plans by itself; auto chooses between two", to_string(method));
+    throw InvalidInput("method", "must name one method; auto chooses between static and data-parallel",
+                       to_string(method));
   return *found;
 }
 

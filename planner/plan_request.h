@@ -14,7 +14,7 @@ namespace frostpipe {
 /// The input of plan_run.
 struct PlanRequest {
   PlanOptions options;                     // for make_plan, or for make_auto_plan if the method is automatic
-  std::optional<Nanoseconds> deadline_ns;  // plan for this deadline (plan_for_deadline), if the method freezes
+  std::optional<Nanoseconds> deadline_ns;  // plan_for_deadline; only for methods that freeze
   bool keep_replans = false;               // whether to fill in PlannedRun::replans
 };
 
@@ -50,8 +50,8 @@ std::vector<int> threads_to_weigh(const PlanningProblem& problem);
 std::vector<GroupedRun> plan_groupings(const Profile& profile, const Cluster& cluster, const PlanRequest& request,
                                        const std::vector<int>& thread_counts);
 
-/// Returns the run that fits, freezes latest if there is a deadline, and is predicted to end first; on a tie the first
-/// one in `runs`. Requires at least one run.
+/// Returns the run that fits, freezes latest if there is a deadline, and is predicted to end first; on a tie, or if
+/// none fits, the first one in `runs`. Requires at least one run.
 const GroupedRun& best_grouping(const std::vector<GroupedRun>& runs);
 
 }  // namespace frostpipe

@@ -35,8 +35,8 @@ struct ReplanResult {
 using ReplanObserver = std::function<void(const ReplanRequest&, const ReplanResult&)>;
 
 /// Returns the continuation with the least predicted time over the rest of the run, by RunPlanner along the forecast of
-/// the freezes after the request (options.forecast; if none, the cap's by options.freeze). `content` is the content of
-/// the cache at the request's step.
+/// the freezes after the request (request.forecast, else options.forecast, else the cap's by options.freeze). `content`
+/// is the content of the cache at the request's step.
 ///
 /// With request.measured_iteration_ns, all times of the profile are first scaled by the ratio measured / predicted of
 /// the current phase's iteration (limited to between 1/2 and 2), to match the machine as it is. Returns Infeasible if

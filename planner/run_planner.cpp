@@ -331,7 +331,9 @@ std::variant<std::vector<RunPath>, Infeasible> RunPlanner::plan(const std::vecto
     std::vector<State> next = next_states(window, states.back(), layouts_to_consider(window, windows, kept), only_best);
     if (next.empty()) {
       const auto reason = reasons_.find(window.first_trainable_layer);
-      return reason == reasons_.end() ? Infeasible{"no layout that may follow fits"} : reason->second;
+      return reason == reasons_.end()
+                 ? Infeasible{"no layout fits whose pipeline length divides that of the layout before"}
+                 : reason->second;
     }
     states.push_back(std::move(next));
   }

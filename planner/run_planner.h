@@ -37,24 +37,24 @@ struct RunPath {
 /// never grow). A state is the layout and the content of the cache. Of two states with the same layout, the one that
 /// costs more is dropped unless it has an activation cached at a later layer. The cache is used only where samples are
 /// found in it before the run ends, and on equal costs in fewer windows. The plan is exact over these layouts if no
-/// window has more than kMaxLayouts candidates that may be among the fastest and no state is dropped for lack of room
-/// (the cheapest kMaxStates stay). Reconfigurations are priced by the simulator.
+/// window has more than 10 candidates that may be among the fastest and no state is dropped for lack of room (the
+/// cheapest 512 stay). Reconfigurations are priced by the simulator.
 class RunPlanner {
  public:
   RunPlanner(const PlanningProblem& problem, RunStart start);
 
   /// Returns for every choice in the first window the path with the least predicted time, the fastest first. With
-  /// `only_best` it returns only the first of these, which is quicker. Infeasible names the window's frozen blocks and
-  /// what does not fit.
+  /// `only_best` it returns only the first of these, which is quicker. Infeasible says for every pipeline length what
+  /// does not fit in the first window that has no layout.
   std::variant<std::vector<RunPath>, Infeasible> plan(const std::vector<RunWindow>& windows, bool only_best);
 
-  /// Returns why nothing is cached in such a first window; empty if something may be.
+  /// Returns why a run whose first window is `first` caches nothing there; empty if it may cache.
   std::string why_no_cache(const RunWindow& first) const;
 
  private:
   struct State;
   struct Step;
-  using Use = std::vector<std::pair<int, double>>;
+  using Use = std::vector<std::pair<int, double>>;  // CacheUse::found: layers and fractions
 
   /// Returns the reasons that hold for every window.
   std::string why_no_cache_at_all() const;

@@ -8,13 +8,13 @@
 #include "planner/replan.h"
 #include "planner/search/plan_options.h"
 
-// Re-plans a running training when its freeze rule has decided or when it has lost ranks. The request describes the
-// current phase; `cluster` has the devices that the ranks run on.
+// These functions re-plan a running training when its freeze rule has decided or when it has lost ranks. The request
+// describes the current phase; `cluster` has the devices that the ranks run on.
 
 namespace frostpipe {
 
-/// Returns the planner's options for a run that follows `plan`; the number of tokens is left open. There is no
-/// forecast, so the rule's cap is used.
+/// Returns the planner's options for a run that follows `plan`. They leave the number of tokens and the schedule open,
+/// have one tensor rank, and recompute as the plan's first phase does. There is no forecast, so the rule's cap is used.
 PlanOptions replan_options(const TrainingPlan& plan, const FreezeOptions& freeze, int steps_per_epoch);
 
 /// Answers the freeze decisions of one run, in the order of their steps, and tracks the content of the activation cache

@@ -8,8 +8,8 @@
 namespace frostpipe {
 
 /// Returns the phases with the least predicted time of the whole run along the forecast of freezes (RunPlanner).
-/// `lengths` are the pipeline lengths with which it may start; empty = all. `observe` is called with the alternatives
-/// at each freeze.
+/// `lengths` are the pipeline lengths with which it may start; empty = all. `observe`, unless empty, is called with the
+/// alternatives at each freeze.
 std::variant<std::vector<Phase>, Infeasible> best_whole_run(const PlanningProblem& problem, std::vector<int> lengths,
                                                             const ReplanObserver& observe);
 

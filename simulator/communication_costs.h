@@ -21,8 +21,8 @@ class Messages {
   std::vector<SharedOccupancy> shared(int from_rank, int to_rank, Bytes bytes) const;
 
  private:
-  /// Returns whether each tensor rank sends a part to another node, where the parts are gathered. It does not with
-  /// sequence parallelism, where each sends and receives its own tokens anyway.
+  /// Returns whether each tensor rank sends a part to another node, where the parts are gathered, as the cluster may
+  /// ask for. It does not with sequence parallelism, where each sends and receives its own tokens anyway.
   bool scatters(int from_rank, int to_rank) const;
 
   const Cluster& cluster_;
@@ -31,7 +31,8 @@ class Messages {
 };
 
 /// Returns the number of gradient reductions that leave a node at the same time, for the node with the most. A node has
-/// one for each of its pipeline ranks with replicas on other nodes, times the number of tensor ranks.
+/// one for each of its pipeline ranks with replicas on other nodes, times the number of tensor ranks, which is also the
+/// result if none leaves a node.
 int reductions_side_by_side(const Cluster& cluster, const ParallelLayout& layout);
 
 /// Returns the all-reduce of these ranks as a segment.
@@ -41,15 +42,15 @@ Segment all_reduce_segment(const Cluster& cluster, std::vector<int> ranks, Bytes
 /// gradients are then reduced with all others (reduced_gradient_bytes).
 Bytes expert_gradient_bytes(const Phase& phase, const Model& model, int layer, DType dtype);
 
-/// Returns the time of the all-reduce of that many bytes over the replicas with the same experts as the first: every
-/// expert_parallel_size-th one of `replicas`, the ranks of a stage. Those of all experts take place side by side.
+/// Returns the time of the all-reduce of `bytes` over the replicas with the same experts as the first: every
+/// expert_parallel_size-th one of `replicas`, the ranks of a stage. The all-reduces of all experts run side by side.
 Nanoseconds reduction_of_experts_ns(const Cluster& cluster, const Model& model, const ParallelLayout& layout,
                                     const std::vector<int>& replicas, Bytes bytes);
 
 /// Returns the time of the all-reduce of the gradients of a stage's experts; 0 without expert parallelism.
 Nanoseconds expert_reduction_ns(const Cluster& cluster, const Model& model, const Phase& phase, int stage, DType dtype);
 
-/// The times and bytes of a trainable layer in the last backward.
+/// The time of a trainable layer's last backward in an iteration, and the bytes of its gradient.
 struct LayerGradient {
   Nanoseconds backward_ns = 0;
   Bytes bytes = 0;

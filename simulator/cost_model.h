@@ -84,12 +84,14 @@ class UniformCostModel final : public CostModel {
 /// gradient. I and W of a schedule that splits B: as measured separately, with the recomputed forwards in I.
 /// REDUCE_GRAD: all-reduce over the replicas of the stage's gradients that may differ from zero
 /// (reduced_gradient_bytes); then, while nothing is frozen, the first and the last rank add the gradients of tied
-/// parameters, priced as an all-reduce of the two. OPTIMIZER_STEP: update_ns of the stage's trainable layers; the first
-/// of each rank is preceded by an all-reduce of 8 bytes (the global gradient norm) over all ranks that train. A rank
-/// whose stages are all frozen has no OPTIMIZER_STEP and may run ahead into the next iteration. A message is the output
-/// activation of the layer before the cut; it is free between stages of one rank, and on shared links it competes with
-/// those of other ranks. With t tensor ranks a rank stands for all t: layers cost what was measured with t (including
-/// their collectives), gradients and updates are 1 / t, and a message between nodes is scattered and gathered
+/// parameters, priced as an all-reduce of the two. With expert parallelism it includes the reduction of the experts'
+/// gradients, and with sequence parallelism it begins with the sum over tensor ranks of the gradients of parameters
+/// that each holds whole. OPTIMIZER_STEP: update_ns of the stage's trainable layers; the first of each rank is preceded
+/// by an all-reduce of 8 bytes (the global gradient norm) over all ranks that train. A rank whose stages are all frozen
+/// has no OPTIMIZER_STEP and may run ahead into the next iteration. A message is the output activation of the last
+/// layer before the stage boundary; it is free between stages of one rank, and on shared links it competes with those
+/// of other ranks. With t tensor ranks a rank stands for all t: layers cost what was measured with t (including their
+/// collectives), gradients and updates are 1 / t, and a message between nodes is scattered and gathered
 /// (Communication). Gradient reductions of one node's stages run side by side over its shared links. If they overlap
 /// with the backward, REDUCE_GRAD is the time that is left after the last backward has ended (exposed_reduction_ns). A
 /// micro-batch without samples costs nothing and sends nothing.
@@ -108,7 +110,8 @@ class UniformCostModel final : public CostModel {
 /// each other because the cache holds more samples of one than of another.
 ///
 /// The constructor looks up everything and keeps no reference to its arguments. It throws InvalidInput if the cluster
-/// has too few devices, and what cost_of and update_cost_of throw.
+/// has too few devices or the profile lacks the speed of a cache in use, and what cost_of, update_cost_of and
+/// split_backward_of throw.
 class ProfileCostModel final : public CostModel {
  public:
   ProfileCostModel(const Phase& phase, const StepSettings& settings, const Profile& profile, const Cluster& cluster);
@@ -120,7 +123,7 @@ class ProfileCostModel final : public CostModel {
   /// Returns whether all replicas do the same at the same time: equal micro-batches, devices and links.
   bool replicas_are_alike() const;
 
-  /// The prices of a phase (simulator/profile_prices.h), for callers that change its cuts.
+  /// The prices of a phase (simulator/profile_prices.h), for callers that change its partition.
   class Prices;
   explicit ProfileCostModel(Prices& prices);
   /// Prices a stage again after its layers have changed.

@@ -3,7 +3,7 @@
 
 namespace frostpipe {
 
-/// How often a job fails as a whole, and the cost of a checkpoint.
+/// The rate at which a job fails as a whole, and the cost of a checkpoint.
 struct Failures {
   double per_day = 0;              // failures per day, at a constant rate
   double checkpoint_seconds = 60;  // time to write a checkpoint; restarting after a failure takes equally long

@@ -22,7 +22,8 @@ struct Timing {
 
 /// Implements simulate() in one pass over the lists. Every action stands after those of its own rank that it needs, so
 /// only messages and collectives have to be waited for, and every link serves one rank's messages in the order of its
-/// list. The result equals the event engine's to the nanosecond.
+/// list. The result equals the event engine's to the nanosecond. The costs must not share links
+/// (CostModel::shares_links).
 ///
 /// Returns none if the fast path does not apply: if there is a prologue or an epilogue, if replicas are written out
 /// (plan/reroute.h), if an action occurs twice or stands before one that it needs, or if ranks wait forever.
@@ -32,7 +33,7 @@ std::optional<Timing> time_on_fast_path(const Schedule& lowered, const ParallelL
                                         int iterations);
 
 struct PipelineRankProgram;
-/// Does the same with the schedule's pipeline_rank_programs.
+/// Does the same with the schedule's pipeline_rank_programs. Returns none only if ranks wait forever.
 std::optional<Timing> time_on_fast_path(const Schedule& lowered, const std::vector<PipelineRankProgram>& programs,
                                         const ParallelLayout& layout, const CostModel& costs, int iterations);
 

@@ -13,9 +13,9 @@
 
 namespace frostpipe {
 
-// The lists of many ranks exceed the processor's cache, and it cannot predict the order in which ranks take turns, so a
-// pass would mostly wait for memory. Therefore the actions that a rank runs next are prefetched while others run.
-// Prefetching beyond the end of a list is harmless.
+// The lists of many ranks exceed the processor's cache, and the processor cannot predict the order in which ranks take
+// turns, so a pass would mostly wait for memory. Therefore the actions that a rank runs next are prefetched while
+// others run. Prefetching beyond the end of a list is harmless.
 constexpr int kAhead = 16;
 
 /// The state of a message.
@@ -201,8 +201,8 @@ class FastPass {
     sent.send(arrives);
   }
 
-  /// Completes a rendezvous when the later of its two ends arrives; the other one continues when the message has
-  /// arrived.
+  /// Completes a rendezvous when the pass reaches the second of its two ends, `later`, which may still be the one with
+  /// the earlier time. Both continue when the message has arrived.
   void transfer(std::size_t message, int later, bool later_sends, const TransferCost& cost) {
     FastMessage& sent = messages_[message];
     const bool is_last = runners_[later].now >= runners_[sent.waiting].now;

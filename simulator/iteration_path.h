@@ -14,7 +14,7 @@ namespace frostpipe {
 struct PathPart {
   Action action;
   int pipeline_rank = 0, replica = 0;
-  int part = 0;
+  int part = 0;  // kCompute, kOccupancy, kLatency (fast_path_pass.h), or the index of a segment
 };
 
 /// The critical path of an iteration: a longest chain of actions, each of which waits for the one before, from the

@@ -62,7 +62,7 @@ ParallelLayout first_replica_of(const ParallelLayout& layout) {
   return alone;
 }
 
-/// Returns whether two phases differ at most in their cuts and predictions.
+/// Returns whether two phases differ at most in their partitions and predictions.
 bool are_alike_but_for_cuts(Phase one, const Phase& other) {
   one.partition = other.partition;
   one.predicted = other.predicted;
@@ -71,7 +71,7 @@ bool are_alike_but_for_cuts(Phase one, const Phase& other) {
 
 }  // namespace
 
-/// The prepared simulation of phases that differ only in their cuts, with the costs of the last of them.
+/// The prepared simulation of phases that differ only in their partitions, with the costs of the last of them.
 class IterationTimer::Prepared {
  public:
   Prepared(const Phase& phase, const StepSettings& settings, LayerCosts& layers, const Cluster& cluster)
@@ -87,8 +87,9 @@ class IterationTimer::Prepared {
     of_first_.emplace(of_all_, layout_);
   }
 
-  /// Switches to the cuts of `phase`. Returns false if this preparation cannot be used for `phase`, because it differs
-  /// in more than its cuts, uses the cache, trains from another stage on, or changes whether all replicas are alike.
+  /// Switches to the partition of `phase`. Returns false if this preparation cannot be used for `phase`, because it
+  /// differs in more than its partition, uses the cache, trains from another stage on, or changes whether all replicas
+  /// are alike.
   bool take(const Phase& phase) {
     if (phase.cache.on || first_trainable_stage(phase) != first_to_train_ || !are_alike_but_for_cuts(phase_, phase))
       return false;

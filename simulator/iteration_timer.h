@@ -8,11 +8,11 @@
 
 namespace frostpipe {
 
-/// Simulates iterations for a search, which asks for many phases that differ only in their cuts. It prepares their
-/// schedule once, and keeps the critical paths of those that it has simulated.
+/// Simulates iterations for a search, which asks for many phases that differ only in their partitions. It prepares
+/// their schedule once, and keeps the critical paths of the last phases that iteration_ns_below has simulated.
 class IterationTimer {
  public:
-  /// The arguments must outlive the timer. The profile and the dtype are those of `costs`.
+  /// `costs` and `cluster` must outlive the timer. `costs` has the profile; it must be for the dtype of `settings`.
   IterationTimer(const StepSettings& settings, LayerCosts& costs, const Cluster& cluster);
   ~IterationTimer();
 
@@ -23,7 +23,7 @@ class IterationTimer {
   std::optional<Nanoseconds> iteration_ns_below(const Phase& phase, Nanoseconds limit_ns);
 
   /// Returns false only if the iteration is not below `limit_ns`: the critical path of a phase that iteration_ns_below
-  /// has simulated with other cuts takes that long with this phase's costs. This simulates nothing.
+  /// has simulated with another partition takes that long with this phase's costs. This simulates nothing.
   bool may_be_below(const Phase& phase, Nanoseconds limit_ns);
 
  private:

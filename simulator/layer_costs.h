@@ -22,7 +22,7 @@ class LayerCosts {
 
   const Profile& profile() const { return profile_; }
 
-  /// Returns the costs by layer, as the same vector every time. Throws what cost_of throws, also every time.
+  /// Returns the costs by layer. References to them stay valid. Throws what cost_of throws, again at every call.
   const std::vector<LayerCost>& at(const std::string& device_type, int micro_batch_size, int tokens,
                                    int tensor_parallel_size);
 
@@ -35,7 +35,7 @@ class LayerCosts {
   const std::vector<LayerCost>& of_phase(const Phase& phase, const std::string& device_type, int micro_batch_size,
                                          int slice);
 
-  /// Returns the time of the optimizer step for every layer.
+  /// Returns the time of the optimizer step for every layer. Throws what update_cost_of throws.
   const std::vector<Nanoseconds>& updates(const std::string& device_type, Optimizer optimizer);
 
  private:

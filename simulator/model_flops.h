@@ -6,7 +6,7 @@
 #include "profiles/cluster.h"
 #include "profiles/profile.h"
 
-// The operations of a model and how much of its devices' peaks they use.
+// This header relates the operations of a model to the peaks of its devices.
 
 namespace frostpipe {
 

@@ -21,7 +21,7 @@
 namespace frostpipe {
 
 /// Computes the parts of a ProfileCostModel from the layers' costs and the cluster. Its arguments must outlive it.
-/// Without a cache, the phase's cuts may change if forget() is called for the stages that they change.
+/// Without a cache, the phase's partition may change if forget() is called for the stages whose layers change.
 class ProfileCostModel::Prices {
  public:
   Prices(const Phase& phase, const StepSettings& settings, LayerCosts& costs, const Cluster& cluster)
@@ -177,8 +177,8 @@ class ProfileCostModel::Prices {
       for (const int rank : all_ranks_of(phase.layout, pipeline_rank))
         if (rank >= num_devices)
           throw InvalidInput("cluster " + cluster.name,
-                             "must have a device for each rank of the layout, has " + std::to_string(num_devices),
-                             "rank " + std::to_string(rank));
+                             "must have a device for each rank of the layout, such as rank " + std::to_string(rank),
+                             "with " + std::to_string(num_devices) + " devices");
     return cluster;
   }
 

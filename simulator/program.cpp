@@ -17,7 +17,9 @@ std::uint64_t name_of(const Action& action) {
              slice = static_cast<std::uint64_t>(action.slice.value_or(-1) + 1);
   const auto version = static_cast<std::uint64_t>(action.weight_version);
   if ((stage >> 16 | micro_batch >> 20 | slice >> 16 | version >> 8) != 0)
-    throw InvalidInput("action", "must have a stage below 65536 and a micro-batch below 1048575", to_string(action));
+    throw InvalidInput("action",
+                       "must have a stage below 65536, a micro-batch below 1048575 and a token slice below 65535",
+                       to_string(action));
   return kind << 60 | stage << 44 | micro_batch << 24 | slice << 8 | version;
 }
 

@@ -34,7 +34,8 @@ struct Program {
 };
 
 /// Returns one program per pipeline rank. An action with an iteration_offset shares the slot of the same action without
-/// one: the runs of a slot are counted over the whole schedule.
+/// one: the runs of a slot are counted over the whole schedule. Throws InvalidInput for a stage that the schedule does
+/// not have, and for stages, micro-batches or token slices beyond 65535, 1048574 and 65534.
 std::vector<Program> resolve(const Schedule& lowered);
 
 }  // namespace frostpipe

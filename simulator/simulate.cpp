@@ -21,8 +21,8 @@ void require_run(const Schedule& lowered, const ParallelLayout& layout, int iter
   if (num_pipeline_ranks(lowered) != layout.pipeline_parallel_size) {
     throw InvalidInput(
         "schedule " + lowered.name,
-        "must have as many lists as the layout has pipeline ranks: " + std::to_string(layout.pipeline_parallel_size),
-        "with " + std::to_string(num_pipeline_ranks(lowered)));
+        "must have one list per pipeline rank of the layout, together " + std::to_string(layout.pipeline_parallel_size),
+        std::to_string(num_pipeline_ranks(lowered)) + " lists");
   }
 }
 

@@ -14,10 +14,10 @@ namespace frostpipe {
 /// Executes a lowered schedule on every rank of `layout`: each rank runs the prologue of its pipeline rank once, its
 /// body `iterations` times, and its epilogue once. The result is deterministic.
 ///
-/// Each rank's compute and each direction of each pair of ranks is a resource. A SEND never blocks its rank. A link
-/// serves messages in the order of their issue, and so do links that ranks share; a message arrives one latency after
-/// the link is done. A RECV blocks its rank until the message is there. A collective starts when all its ranks have
-/// arrived.
+/// Each rank's compute and each direction of each pair of ranks is a resource. A SEND never blocks its rank, unless its
+/// cost asks for a rendezvous (TransferCost::holds_both). A link serves messages in the order of their issue, and so do
+/// links that ranks share; a message arrives one latency after the link is done. A RECV blocks its rank until the
+/// message is there. A collective starts when all its ranks have arrived.
 ///
 /// The fast path is used if it applies, else (also if ranks share links) the event engine. Both give the same result to
 /// the nanosecond.
@@ -25,7 +25,7 @@ namespace frostpipe {
 /// The trace has a Span for every action, ranks ascending, each rank's in the order of its list; step = iteration. The
 /// span of a SEND covers occupancy and latency, that of a RECV the wait (possibly none), and that of a collective also
 /// the wait for the other ranks. Throws InvalidInput that names the waiting actions if the schedule cannot make
-/// progress.
+/// progress, and if `iterations` is below 1 or the schedule does not have one list per pipeline rank of the layout.
 Trace simulate(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations);
 
 /// Does the same as simulate(), always with the event engine.

@@ -5,8 +5,8 @@
 
 namespace frostpipe {
 
-/// Given times of a stage on one replica, the same for every micro-batch. They serve to simulate runs from published
-/// measurements.
+/// The times of a stage on one replica, as a caller gives them, the same for every micro-batch. They serve to simulate
+/// runs from published measurements.
 struct StageTimes {
   Nanoseconds forward_ns = 0, backward_ns = 0;  // backward_ns covers I and W; W alone costs nothing
   TransferCost send_forward, send_backward;
@@ -15,7 +15,8 @@ struct StageTimes {
 
 class TableCostModel final : public CostModel {
  public:
-  /// times[stage][replica]; reduce_gradient[stage] starts when all its ranks have arrived.
+  /// Takes times[stage][replica] and reduce_gradient[stage], a collective that starts when all its ranks have arrived,
+  /// and takes no time with fewer than two ranks.
   TableCostModel(std::vector<std::vector<StageTimes>> times, std::vector<Segment> reduce_gradient)
       : times_(std::move(times)), reduce_gradient_(std::move(reduce_gradient)) {}
   std::vector<Segment> segments(const Action& action, int pipeline_rank, int replica) const override;

@@ -6,7 +6,7 @@
 #include "profiles/profile.h"
 #include "simulator/failures.h"
 
-// Changes to a plan and to the inputs of its prediction, and their predicted effect.
+// This header has functions that change a plan or the inputs of its prediction, and one that predicts the effect.
 
 namespace frostpipe {
 
@@ -15,12 +15,13 @@ struct Scenario {
   TrainingPlan plan;
   Profile profile;
   Cluster cluster;
-  double jitter = 0;  // standard deviation of compute times, relative to each; drawn with a fixed seed
+  double jitter = 0;  // standard deviation of each compute time, as a fraction of it; drawn with a fixed seed
   Failures failures;
 };
 
 /// Multiplies the bandwidths of messages and collectives, within and between nodes, by `factor`. Each is at least 1
-/// byte/s afterwards; unlimited bandwidths stay unlimited.
+/// byte/s afterwards; unlimited bandwidths stay unlimited. Links that ranks share (network cards, switches) keep
+/// theirs, here and in set_bandwidths.
 void scale_bandwidths(Cluster& cluster, double factor);
 
 /// Sets all of these bandwidths to the same value, at least 1 byte/s.
@@ -33,8 +34,8 @@ void set_latencies(Cluster& cluster, double latency_ns);
 /// if there is no such rank.
 void change_speed(Scenario& scenario, int rank, double speed);
 
-/// Moves every freeze to `factor` times its step. Phases that would begin after the run, or be replaced before their
-/// first step, are removed.
+/// Moves every freeze to `factor` times its step, rounded. Phases that would begin at or after the run's end, or be
+/// replaced before their first step, are removed.
 void move_freezes(TrainingPlan& plan, double factor);
 
 /// The spread of iteration times over draws of the jitter.

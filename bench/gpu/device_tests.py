@@ -102,7 +102,8 @@ def checks_at_once(programs, wanted):
 
 
 def wanted_names(programs):
-    """Returns the checks of tests that use the device alone, and the checks of tests with several ranks."""
+    """Returns the names of the wanted tests that use the device alone, and of those with several ranks. Raises Failure
+    if there is none."""
     alone = [name for pattern in ALONE for name in names(programs, f"{pattern}/{programs.device}")]
     with_ranks = names(programs, RANKS)
     wanted = [[name for name in some if re.search(programs.options.only_tests or "", name)]

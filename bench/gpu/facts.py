@@ -78,8 +78,8 @@ def torch_of(python):
 
 
 def diagnosis(frostpipe):
-    """Returns the findings of `frostpipe doctor`, or its error message. It loads LibTorch for the first time on this
-    machine."""
+    """Returns the findings of `frostpipe doctor`, or its error message. The command may take minutes, since it is the
+    first that loads LibTorch on this machine."""
     said = said_by(frostpipe, "doctor", "--format", "json", seconds=300, codes=(0, 1))  # 1: something is missing
     try:
         return json.loads(said)

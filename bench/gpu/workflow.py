@@ -11,7 +11,8 @@ WAYS = {"": [], " with CUDA graphs": ["--cuda-graphs"]}
 
 
 def profile(programs, job, name, ranks, *words, model=None, **more):
-    """Measures a profile. `model` is a folder with weights; without it the weights are random. `more`: variables."""
+    """Measures a profile. `model` is a folder with weights; without it the weights are random. `more` are
+    environment variables."""
     sizes = [job.batch] if ranks == 1 else sorted({job.batch, max(1, job.batch // 4)})  # one takes all
     tokens = () if job.varies else ("--tokens", job.tokens)
     quick = ("--quick",) if programs.options.size == "small" else ()

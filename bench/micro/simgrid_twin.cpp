@@ -97,7 +97,7 @@ Result run_simgrid(int ranks, int micro_batches) {
   return {sg::Engine::get_clock(), seconds_since(begin)};
 }
 
-/// SimGrid has one engine per process.
+/// Calls `run` in a child process, since SimGrid allows one engine per process.
 Result in_child(Result (*run)(int, int), int ranks, int micro_batches) {
   int ends[2];
   if (pipe(ends) != 0) std::abort();

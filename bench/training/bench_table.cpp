@@ -129,7 +129,7 @@ BenchRun bench_run_of(std::string dataset, std::string configuration, const RunS
     for (const Bytes bytes : phase.measured_peak_memory_bytes)
       made.peak_memory_bytes = std::max(made.peak_memory_bytes, bytes);
   }
-  // Items in the same order for every run.
+  // The items get the same order in every run.
   std::vector<std::pair<int, bool>> items;
   for (std::size_t i = 0; i < run.test_items.size(); ++i)
     items.emplace_back(run.test_items[i], run.test_predictions[i] == run.test_labels[i]);

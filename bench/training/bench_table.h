@@ -25,7 +25,7 @@ struct BenchRun {
 
 BenchRun bench_run_of(std::string dataset, std::string configuration, const RunSummary& run);
 
-/// Ratio of throughputs over the seeds that both sides have.
+/// The ratio of two configurations' throughputs, over the seeds that both have.
 struct SpeedRatio {
   double geometric_mean = 0, low = 0, high = 0;  // 0 = no seed in common
   bool operator==(const SpeedRatio&) const = default;
@@ -43,20 +43,20 @@ struct BenchRow {
   SpeedRatio to_data_parallel;    // "data_parallel"
   SpeedRatio to_best_unfrozen;    // the fastest configuration that freezes nothing, by its median
   double accuracy = 0;            // mean over the seeds
-  /// Against data_parallel, paired: d = right - right of the other, over all test items of all seeds in common; mean
-  /// +- 1.96 sqrt(var(d) / n).
+  /// The accuracy minus that of data_parallel, and its 95 % interval: with d = right - data_parallel's right of each of
+  /// the n test items of all seeds in common, mean(d) +- 1.96 sqrt(var(d) / n).
   double difference = 0, low = 0, high = 0;
-  bool has_difference = false;
+  bool has_difference = false;  // false if there are fewer than two items in common
   Bytes peak_memory_bytes = 0;
-  /// No other configuration of the dataset is both faster and more accurate.
+  /// Whether no other configuration of the dataset is both faster and more accurate.
   bool on_frontier = false;
   bool operator==(const BenchRow&) const = default;
 };
 
-/// Rows in the order in which datasets and configurations first occur.
+/// Returns the rows in the order in which datasets and configurations first occur.
 std::vector<BenchRow> bench_rows(const std::vector<BenchRun>& runs);
 
-/// Envelope "frostpipe.bench".
+/// Returns the rows as JSON with the envelope "frostpipe.bench".
 std::string to_json(const std::vector<BenchRow>& rows);
 
 }  // namespace frostpipe

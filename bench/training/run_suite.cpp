@@ -46,7 +46,7 @@ class Durations {
     total_ += seconds;
     ++count_;
   }
-  /// 0 before the first run.
+  /// Returns 0 before the first run.
   double expected_seconds(const BenchJob& job) const {
     const auto found = seconds_.find(job.name());
     if (found != seconds_.end()) return found->second;

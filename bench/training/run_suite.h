@@ -14,7 +14,7 @@ namespace frostpipe {
 struct BenchTool {
   /// Runs frostpipe with these arguments, its output in `log`, and returns its exit code.
   std::function<int(const std::vector<std::string>& arguments, const std::filesystem::path& log)> run;
-  /// Seconds since a fixed point in time.
+  /// Returns the seconds since a fixed point in time.
   std::function<double()> clock;
   /// Called before every run with the fraction of finished runs, and the one that starts.
   std::function<void(double fraction, const std::string& line)> show;

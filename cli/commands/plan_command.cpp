@@ -128,7 +128,7 @@ std::string joined_profile(const std::vector<std::string>& paths) {
   return to_json(join_profiles(std::move(profiles)));
 }
 
-constexpr int kEstimatedBatch = 128;  // samples, unless --global-batch says so
+constexpr int kEstimatedBatch = 128;  // samples of a mini-batch with --model and without --global-batch
 
 bool is_estimated(const PlanCommandOptions& options) { return !options.estimated.model.empty(); }
 
@@ -156,7 +156,8 @@ struct Inputs {
   std::string profile_content, cluster_content;
 };
 
-/// Reads the files. Throws before the planning, not after it, if the plan cannot be written.
+/// Reads the cluster, and reads, joins or estimates the profile; sets their paths and the dtype in `options`. Throws
+/// before the planning, not after it, if the plan cannot be written.
 Inputs read_inputs(PlanCommandOptions& options) {
   Inputs inputs;
   if (makes_profile(options)) options.profile = beside(options.output, ".profile.json");
@@ -224,7 +225,8 @@ std::string groupings_text(const std::vector<GroupedRun>& runs) {
   return text;
 }
 
-/// Explains the plan: the deadline, the ways to go on after a freeze, the groupings of cores.
+/// Explains the plan: the deadline, the ways to go on after a freeze, the groupings of cores, and the weight gradients
+/// that TimelyFreeze leaves out.
 std::string explanation_text(const PlanCommandOptions& options, const std::vector<GroupedRun>& runs,
                              const GroupedRun& best, const Profile& profile) {
   std::string text;

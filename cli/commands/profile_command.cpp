@@ -65,7 +65,7 @@ void show_written(const ProfileOptions& options) {
   print_result(profile_text(profile_from_json(json, options.output), cluster));
 }
 
-/// Puts as many emulated devices on each node as torchrun would start ranks.
+/// Gives the estimated cluster --nodes nodes with --nproc-per-node devices each.
 void spread_over_nodes(ProfileOptions& options) {
   options.estimate.num_nodes = options.num_nodes;
   options.estimate.ranks_per_node = options.num_ranks;

@@ -26,7 +26,7 @@ struct Diagnosis {
   std::optional<Torch> torch;
   std::optional<LibTorchFacts> libtorch;  // not set if the executor could not be started
   ChildOutput start;                      // if `libtorch` is not set: what the executor printed, and how it ended
-  std::string limits_fault;               // message about a too low limit of this process (ulimit); else empty
+  std::string limits_fault;               // message if a limit of this process (ulimit) is too low; else empty
   Machine machine;
   NvidiaDriver driver;
 };

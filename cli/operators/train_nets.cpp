@@ -116,7 +116,7 @@ void require_net(const std::string& folder) {
                        "of something else; `frostpipe train` trains Transformers");
 }
 
-/// Checks all inputs.
+/// Sets the options of the run, takes its folder and checks all inputs.
 InputsFound prepare(NetTrainCommandOptions& options, const OperatorPlan& plan) {
   require_net(options.model);
   adopt(options, plan);
@@ -131,7 +131,7 @@ InputsFound prepare(NetTrainCommandOptions& options, const OperatorPlan& plan) {
   return found;
 }
 
-/// Does the same on a rank, where a problem with the files of its host ends all ranks.
+/// Prepares a rank. If the files of its host are wrong, ends the other ranks too.
 InputsFound prepare_with_others(NetTrainCommandOptions& options, const OperatorPlan& plan,
                                 const Membership& membership) {
   try {

@@ -27,7 +27,8 @@ std::string check_fixed(const std::string& text);
 
 /// Parses --forecast. "cap" is the rule's own forecast, for which it returns nothing. "fixed:3,5,6" has the frozen
 /// blocks after each decision. A file, such as a run's executed_plan.json, has the freezes of that plan, which are put
-/// at the same fractions of this run. Throws UsageError if the blocks do not ascend, or are more than the model has.
+/// at the same fractions of this run. Throws UsageError if the blocks do not ascend, or are more than the model has;
+/// InvalidInput if the file is not a plan of this model.
 std::optional<std::vector<FreezeEvent>> parse_forecast(const std::string& text, const Model& model, int num_steps,
                                                        const FreezeOptions& options);
 

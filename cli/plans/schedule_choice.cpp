@@ -20,7 +20,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kLargestShape = 4096;  // largest number of ranks and of micro-batches; more cannot be shown
+constexpr int kLargestShape = 4096;  // largest value of an option of the shape; more cannot be shown
 
 }  // namespace
 

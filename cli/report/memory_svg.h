@@ -15,15 +15,15 @@ struct MemoryCurve {
   std::vector<MemoryChange> changes;
 };
 
-/// Returns a self-contained SVG file: a row per curve, drawn as steps, with common time and memory axes, and the limit
-/// in red if there is one.
+/// Returns a self-contained SVG file: a row per curve, drawn as steps, with one time axis and one scale of memory for
+/// all, and the limit in red if there is one.
 std::string memory_svg(const std::vector<MemoryCurve>& curves);
 
 /// Returns a CSV file with the columns from_step,rank,at_ns,bytes,action. A rank uses `bytes` from at_ns on; the action
 /// is "2F0" when 2F0 begins and "2F0 ended" when it ends.
 std::string memory_csv(const std::vector<MemoryCurve>& curves);
 
-/// Returns a sentence for every rank that needs more memory than its limit.
+/// Returns a sentence for every curve, that is for every rank and phase, that needs more memory than its limit.
 std::vector<std::string> limit_violations(const std::vector<MemoryCurve>& curves);
 
 }  // namespace frostpipe

@@ -68,7 +68,7 @@ ServingProfile layers_of(const ServingRequest& request, const Measured& measured
   if (!workload) return for_tokens(1);
   try {
     if (workload->longest_tokens > 0) return for_tokens(workload->longest_tokens);
-  } catch (const InvalidInput&) {  // not measured, or there is another error, which follows
+  } catch (const InvalidInput&) {  // the length was not measured; the next call throws any other error again
   }
   return for_tokens(std::max(1, static_cast<int>(std::lround(workload->tokens))));
 }

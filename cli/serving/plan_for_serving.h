@@ -16,7 +16,7 @@ struct ServingRequest {
   std::string method = "ppipe";
   std::vector<std::string> profiles;  // several for one model are of unequal devices
   std::string cluster, output;
-  int tokens = 0;  // of a request; 0 = the longest sample of the data, their mean, or 1 (see --tokens)
+  int tokens = 0;  // of a request; 0 = the longest or the mean length of the data's samples, or 1 (see --tokens)
   ServingOptions options;
   bool explain = false;
   std::string format;

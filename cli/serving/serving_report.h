@@ -11,7 +11,7 @@ struct ServedAndSimulated {
   ServingRun served, simulated;
 };
 
-/// Makes one self-contained HTML page: what became of the requests, latency and goodput over time beside the
+/// Returns one self-contained HTML page: what became of the requests, latency and goodput over time beside the
 /// simulator's, and a piece of the timeline of every virtual device. `source` is the plan's file.
 std::string serving_report(const std::vector<ServedAndSimulated>& models, const std::string& source);
 

@@ -66,7 +66,6 @@ std::string pools_table(const std::vector<ServedModelRun>& models) {
   return table.to_string();
 }
 
-/// Adds a line for each model that lost requests.
 std::string losses_text(const std::vector<ServedModelRun>& models) {
   std::string text;
   for (const auto& [name, run, summary] : models) {

@@ -6,7 +6,7 @@
 
 namespace frostpipe {
 
-/// Writes runs with a timeline in the Chrome trace event format, which Perfetto opens. Each pool is a process named
+/// Returns runs with a timeline in the Chrome trace event format, which Perfetto opens. Each pool is a process named
 /// "MODEL, pipeline P, partition K: CLASS". Each of its virtual devices has two threads: its batches, and the messages
 /// that it receives.
 std::string serving_chrome_trace(const std::vector<ServingRun>& runs);

@@ -12,7 +12,7 @@ void open_closed_standard_streams();
 /// command the terminal that shows it.
 std::string printable(std::string_view text);
 
-/// Prints a piece of the result to stdout, as printable(). main() checks at the end that all of it could be written.
+/// Prints a piece of the result to stdout, as printable(). run_program() checks at the end that all of it was written.
 void print_result(std::string_view text);
 
 /// Prints a note that is not part of the result to stderr, as printable(): "frostpipe: NOTE".

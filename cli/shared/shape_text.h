@@ -23,8 +23,8 @@ std::vector<std::vector<int>> stages_of_ranks(const Phase& phase, int world_size
 
 bool has_several_types(const Cluster& cluster);
 
-/// Returns whether it needs saying which rank has which stage: the devices are of several types, or a phase's ranks are
-/// not in the order of its stages.
+/// Returns whether a table must say which stages each rank has: the devices are of several types, or a phase's ranks
+/// are not in the order of its stages.
 bool names_stages_of_ranks(const std::vector<Phase>& phases, const Cluster& cluster);
 
 /// Returns the stages of each rank, such as "0 / 3 / 1+2 / -"; "-" is an idle rank. Refers to the JSON of simulate if

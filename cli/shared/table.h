@@ -27,7 +27,8 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// Formats numbers for cells, without units: "12.3", or "-" if nothing was measured or predicted.
+/// Formats a time for a cell, without its unit: three decimals below 10 ms, else one; "-" if nothing was measured or
+/// predicted (0 or less).
 std::string in_milliseconds(Nanoseconds duration);
 /// Returns whole MiB, with one decimal below 10 MiB.
 std::string in_mebibytes(Bytes bytes);
@@ -36,7 +37,7 @@ std::string in_mebibytes(Bytes bytes);
 std::string side_by_side(const std::vector<std::string>& cells);
 /// Joins numbers of micro-batches, such as "8 / 7.67 / 4", with at most two decimals.
 std::string in_micro_batches(const std::vector<double>& numbers);
-/// Joins the memory of each rank in the same way, or returns "12 to 15 on 64 ranks" if that would be long.
+/// Joins the memory of each rank by side_by_side(), or returns "12 to 15 on 64 ranks" if that is over 60 characters.
 std::string in_mebibytes(const std::vector<Bytes>& bytes_per_rank);
 /// Returns how far `predicted` is from `measured` in percent of it, such as "+4.0"; "-" if either is 0.
 std::string error_percent(Nanoseconds predicted, Nanoseconds measured);

@@ -17,7 +17,8 @@ struct RehearsalOptions {
 void add_rehearsal_options(CLI::App& command, RehearsalOptions& options, TrainOptions& train);
 
 /// Throws UsageError if options contradict each other: data, and freeze rules that look at gradients, need a real
-/// device, and a real device needs data.
+/// device; a real device needs data; --emulated-shrink and --emulated-links need --device emulated, and --cuda-graphs
+/// needs --device cuda.
 void require_consistent(const RehearsalOptions& options, const TrainOptions& train, bool has_data);
 
 /// Divides the devices into `num_nodes` nodes of equal size; 0 leaves the cluster's nodes as they are. If the nodes

@@ -4,8 +4,8 @@
 
 namespace frostpipe {
 
-/// Returns whether the planner answers the freeze rule's decisions. It does for plans of method pipetransformer, if a
-/// rule decides during the run.
+/// Returns whether the planner answers the freeze rule's decisions. It does for plans of PipeTransformer's methods
+/// (replans() in plan/plan_method.h), if a rule decides during the run.
 bool replans(const TrainOptions& train);
 
 /// Returns the callback that answers these decisions: by AutoPipe, AutoDP and AutoCache if they pay over the steps that

@@ -29,14 +29,15 @@ Schedule zero_bubble_h2(const ScheduleShape& shape) {
 
 namespace {
 
-/// One rank's list, with the next micro-batch of each kind and chunk (0 goes down the V, 1 comes up).
+/// One rank's list, with the next micro-batch of each kind and chunk (chunk 0 is on the way down the V, 1 on the way
+/// up).
 class TwoChunks {
  public:
   TwoChunks(std::vector<Action>& actions, int down, int up) : actions_(actions), stage_{down, up} {}
   int forwards(int chunk) const { return forwards_[chunk]; }
   void f(int chunk) { actions_.push_back(forward(stage_[chunk], forwards_[chunk]++)); }
   void b(int chunk) { actions_.push_back(backward(stage_[chunk], backwards_[chunk]++)); }
-  /// Appends I and queues its W.
+  /// Appends I; its W waits.
   void i(int chunk) {
     actions_.push_back(input_gradient(stage_[chunk], backwards_[chunk]));
     waiting_.push_back(weight_gradient(stage_[chunk], backwards_[chunk]++));
@@ -103,7 +104,7 @@ Schedule dual_pipe_v(const ScheduleShape& shape) {
     for (int k = 0; k < m - 2 * p + r + 1; ++k) {
       rank.f(0), rank.b(1);
       if (k > 0 || r < p - 1)
-        rank.overlap_last_pair();  // the last rank's first backward belongs to the forward that it would overlap
+        rank.overlap_last_pair();  // DeepSeek does not overlap the last rank's first pair, to shorten the bubble
       rank.f(1), rank.b(0), rank.overlap_last_pair();
     }
     for (int k = 0; k < p - r - 1; ++k) rank.b(1), rank.f(1), rank.b(0), rank.overlap_last_pair();

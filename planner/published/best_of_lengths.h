@@ -8,7 +8,8 @@
 
 namespace frostpipe {
 
-/// Calls `consider` with every pipeline length that leaves no device idle; if one is asked for, with that one only.
+/// Calls `consider` with every pipeline length that leaves no device idle; if a length is asked for, only with that
+/// one. A number of replicas that options fix is not checked.
 template <class Consider>
 void for_each_length(const PlanningProblem& problem, Consider&& consider) {
   const auto& [profile, cluster, options] = problem;

@@ -26,7 +26,7 @@ double largest_stage(std::span<const double> sizes, int num_stages) {
 int paper_pipeline_length(std::span<const double> parameters_in_millions, int frozen_units, int initial_length) {
   if (initial_length < 1) throw InvalidInput("initial length", "must be >= 1", std::to_string(initial_length));
   if (frozen_units < 0 || static_cast<std::size_t>(frozen_units) > parameters_in_millions.size()) {
-    throw InvalidInput("frozen units", "must be at most all of " + std::to_string(parameters_in_millions.size()),
+    throw InvalidInput("frozen units", "must be from 0 to " + std::to_string(parameters_in_millions.size()),
                        std::to_string(frozen_units));
   }
   const double limit = largest_stage(parameters_in_millions, initial_length);

@@ -17,8 +17,9 @@ namespace frostpipe {
 /// InvalidInput if frozen_units exceeds the list or initial_length < 1.
 int paper_pipeline_length(std::span<const double> parameters_in_millions, int frozen_units, int initial_length);
 
-/// Returns the next phase by that rule. Its pipeline has the length of paper_pipeline_length, but at most that of
-/// `current`, even if it is not faster; the rest is best_phase's. Returns Infeasible if it does not fit.
+/// Returns the next phase by that rule, even if it is not faster. Its pipeline has the length of paper_pipeline_length,
+/// starting from one over all devices, but at most that of `current`; the rest is best_phase's. Returns Infeasible if
+/// it does not fit.
 std::variant<Phase, Infeasible> next_published_phase(const PlanningProblem& problem, const Phase& current,
                                                      int first_trainable_layer, int from_step);
 

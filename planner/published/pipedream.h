@@ -42,7 +42,8 @@ struct PipeDreamPlan {
 ///   A_k(i..j, m) = min over one stage T_k(i..j, m) and over s, m' of max(A_k(i..s, m - m'), message after s,
 ///   T_k(s+1..j, m')).
 /// The result is exact for that objective, over all partitions and numbers of replicas at every level; memory is
-/// ignored. The search takes O(layers^3 parts^2) time.
+/// ignored. The search takes O(layers^3 parts^2) time. Throws InvalidInput if there are no layers, no levels, or a
+/// level without parts.
 PipeDreamPlan pipedream_plan(std::span<const PipeDreamLayer> layers, const std::vector<PipeDreamLevel>& levels);
 
 }  // namespace frostpipe

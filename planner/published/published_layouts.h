@@ -31,7 +31,7 @@ struct MegatronNeeds {
 
 /// Megatron's rule (Narayanan et al. 2021, takeaways 1 and 2) in numbers: returns the smallest t x p with which a
 /// device's weights, gradients and optimizer state take at most `share` of its memory (the rest is for activations). p
-/// exceeds 1 only if t is the number of devices of a node or the largest size; p must divide the blocks, and t x p the
+/// exceeds 1 only if t is the largest of the sizes that a node has devices for; p must divide the blocks, and t x p the
 /// devices. Returns none if there is no such pair. With 18 bytes a parameter, devices of 80 GB and any share from 0.56
 /// to 0.70 it gives all (t, p) of the paper's Table 1.
 std::optional<MegatronSizes> megatron_sizes(const MegatronNeeds& needs, double share = 0.6);
@@ -45,11 +45,11 @@ std::variant<Phase, Infeasible> equal_split_phase(const PlanningProblem& problem
 /// + p - 1) (t_f(b) + t_b(b)) of the slowest stage (equation 1 of the paper).
 std::variant<Phase, Infeasible> ptd_p_phase(const PlanningProblem& problem);
 
-/// The method pipedream-2bw with its search (Narayanan et al. 2021, appendix A): for every depth d that divides the
-/// devices, w = devices / d, with and without recomputation, it takes the equal split and the largest micro-batch b
-/// that fits with two versions of the weights. Its objective is the most samples per second, b w / max over stages of
-/// max(compute + messages, reduction of the stage's gradients / m), which has no bubble. The plan's schedule is
-/// PipeDream-2BW.
+/// The method pipedream-2bw searches as its paper does (Narayanan et al. 2021, appendix A): for every depth d that
+/// divides the devices, w = devices / d, with and without recomputation (or as options say), it takes the equal split
+/// and the largest micro-batch b that fits with two versions of the weights. Its objective is the most samples per
+/// second, b w / max over stages of max(compute + messages, reduction of the stage's gradients / m), which has no
+/// bubble. The plan's schedule is PipeDream-2BW.
 std::variant<Phase, Infeasible> pipedream_2bw_phase(const PlanningProblem& problem);
 
 /// The method terapipe (Li et al. 2021, section 3): for every pipeline length that divides the devices it takes the

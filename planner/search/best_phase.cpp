@@ -165,7 +165,8 @@ class Search {
     keep_if_faster(std::move(phase), rank);
   }
 
-  /// Its partition may not be the best, so a choice is bounded by the bound for any partition.
+  /// Considers a choice with several stages per rank. looped_partition may miss the best partition, so the lower bound
+  /// of the choice is the one that holds for any partition.
   void consider_looped(const Choice& choice, const Phase& unpartitioned) {
     if (!search_.bound_only) {
       const auto candidate = maker_.looped_partition(unpartitioned, limit_ns_);
@@ -215,7 +216,7 @@ class Search {
     }
   }
 
-  /// Looks at every partition that may be faster than the best. Returns false if that takes too long.
+  /// Looks at every partition that may be faster than the best. Returns false if the budget does not suffice.
   bool prove(const std::vector<Choice>& choices) {
     Effort effort{.simulated = search_.proof_micro_batches, .visited = kProofVisits};
     for (const Choice& choice : choices) {
@@ -231,6 +232,7 @@ class Search {
     return true;
   }
 
+  /// The effort that prove() may still spend.
   struct Effort {
     int simulated = 0;  // micro-batches over all stages
     int visited = 0;    // stages

@@ -3,8 +3,8 @@
 
 namespace frostpipe {
 
-/// Searches the kMaxSearched placements of placements_of on which the first placement's best phase would be fastest,
-/// and returns the fastest phase found; lower_bound_ns and reason are those of its placement.
+/// Searches the first of placements_of that has a phase, and those of the others on which this phase would be fastest,
+/// kMaxSearched in all. Returns the fastest phase found; lower_bound_ns and reason are those of its placement.
 PhaseSearchResult search_placements(const PlanningProblem& problem, const PhaseSearch& search, LayerCosts& costs);
 
 constexpr std::size_t kMaxSearched = 4;

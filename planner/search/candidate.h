@@ -23,6 +23,7 @@ struct Candidate {
   Nanoseconds bound_ns = 0;        // StageBound of its partition
 };
 
+/// Stands for no limit or no bound; kNotAllowed (chain_partition.h) is larger.
 constexpr Nanoseconds kNoLimit = std::numeric_limits<Nanoseconds>::max() - 1;
 
 /// The common properties of the candidates of one search.
@@ -37,24 +38,25 @@ class CandidateMaker {
  public:
   CandidateMaker(const PlanningProblem& problem, const PipelineShape& shape, LayerCosts& costs);
 
-  /// Returns the numbers of micro-batches worth trying, ascending: every one up to 32, beyond that for each micro-batch
-  /// size the least number that gives this size.
+  /// Returns the numbers of micro-batches worth trying, ascending: the one that options fix, or every one up to 32 and
+  /// beyond that for each micro-batch size the least number that gives this size. If any schedule may be used, the next
+  /// multiple of p after each of the latter is also tried.
   std::vector<int> numbers_of_micro_batches() const;
 
   /// Returns a phase with this choice and everything that candidates share; its partition is empty.
   Phase unpartitioned_phase(const Recompute& recompute, const PlannedSchedule& schedule, int num_micro_batches) const;
 
   /// Makes a partition for the phase and computes its memory. With the exact partitioner it is the one with the least
-  /// StageBound among those that fit; none if no bound is at most limit_ns. With the published greedy partitioner it is
-  /// that partition, whether it fits or not; Infeasible if a stage is left empty. With several stages per rank it is
-  /// that of looped_partition, whether it fits or not.
+  /// StageBound among those that fit; none if no partition that fits has a bound of at most limit_ns. Three kinds of
+  /// partitions are returned whether they fit or not: that of the published greedy partitioner (Infeasible if a stage
+  /// is left empty), the one that options give, and with several stages per rank that of looped_partition.
   std::variant<std::optional<Candidate>, Infeasible> make(Phase unpartitioned, Nanoseconds limit_ns);
 
   /// Makes a partition with several stages per rank. Returns none if it is clear that no partition fits with a bound of
   /// at most limit_ns. Otherwise the chain is cut into stages that are as equal as possible. Then the cuts are shifted,
   /// by steps that are halved down to one layer, while fewer bytes are missing, or equally few at a smaller StageBound.
   /// This is not exact: it may miss a partition that fits or is faster. Nothing is shifted if the equal stages fit and
-  /// their bound is a tenth above limit_ns.
+  /// their bound exceeds limit_ns by more than a tenth.
   std::optional<Candidate> looped_partition(const Phase& unpartitioned, Nanoseconds limit_ns);
 
   /// Tests quickly whether a partition with one stage per rank may fit. Returns false only if none fits. Every pipeline
@@ -62,11 +64,13 @@ class CandidateMaker {
   /// partition do the first k ranks hold more layers, for any k.
   bool may_fit(const Phase& unpartitioned);
 
-  /// Quick test with one stage per rank and no pins; true only if a partition fits. Every pipeline rank takes as many
-  /// layers as fit there, except those that later ranks need to have one each.
+  /// Tests quickly whether a partition fits. Returns true only if one does, and always false with several stages per
+  /// rank or pins. Every pipeline rank takes as many layers as fit there, except those that later ranks need to have
+  /// one each.
   bool fits_if_filled(const Phase& unpartitioned);
 
-  /// Returns the partition with the fewest missing bytes on the rank that misses most.
+  /// Returns the partition with the fewest missing bytes on the rank that misses most; with several stages per rank
+  /// that of looped_partition without a limit. Pins must allow a partition.
   Candidate closest_to_fitting(const Phase& unpartitioned);
 
   /// Returns the phase with the partition that minimizes the longest work of a rank; none with several stages per rank.

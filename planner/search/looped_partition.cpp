@@ -210,9 +210,9 @@ class CandidateMaker::LoopedPrices {
 
 namespace {
 
-/// Returns a number h such that a rank's peak is at least what h micro-batches keep on each of its stages: the most
-/// that all stages hold at one moment, or the least mean of a stage over all moments, which the peak is not below
-/// either.
+/// Returns a number h such that a rank's peak is at least the bytes that h micro-batches keep on each of its stages:
+/// the larger of the most micro-batches that all stages hold at one moment, and the least mean of a stage over all
+/// moments.
 double held_of_each_stage(const std::vector<StagesInFlight>& moments) {
   if (moments.empty()) return 0;
   std::int64_t most = 0;

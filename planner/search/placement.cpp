@@ -26,7 +26,7 @@ std::vector<std::vector<int>> all_orders(std::vector<int> kinds) {
   return orders;
 }
 
-/// Returns whether among the first `devices` every `size` neighbours are of one type.
+/// Returns whether the first `devices` ranks, in groups of `size` neighbours, have one type of device in each group.
 bool have_one_type(const Cluster& cluster, int size, int devices) {
   for (int rank = 0; rank < devices; ++rank)
     if (cluster.devices[rank].type != cluster.devices[rank - rank % size].type) return false;

@@ -11,8 +11,8 @@ namespace frostpipe {
 /// kind if type and memory limit are equal. If the devices of every kind fill whole pipeline ranks (replicas x tensor
 /// ranks), these are all orders of kinds, with the ranks of a kind ascending; if there are more than kMaxOrders, only
 /// those in which each kind is contiguous. The ranks' own order, which is the empty placement, comes last, if each
-/// pipeline rank then has one type. If a kind does not fill whole pipeline ranks, or if all devices are alike, the
-/// ranks' own order is the only one; options.placement, if given, is the only one too.
+/// pipeline rank then has one type. If a kind does not fill whole pipeline ranks, the layout leaves devices idle, or
+/// all devices are alike, the ranks' own order is the only one; options.placement, if given, is the only one too.
 std::vector<std::vector<int>> placements_of(const Cluster& cluster, const PlanOptions& options,
                                             int tensor_parallel_size, int pipeline_parallel_size);
 

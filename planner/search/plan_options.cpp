@@ -280,7 +280,8 @@ std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_paralle
         num_layers, virtual_stages, num_layers / p);
   if (!options.partition.empty() && static_cast<int>(options.partition.size()) != p)
     return fmt::format("the partition has {} stages", options.partition.size());
-  // Looped schedules always have a possible number of micro-batches; for the others, more are better.
+  // Looped schedules allow some number of micro-batches with every length. The others allow all from some number on, so
+  // it suffices to test the largest.
   if (!options.schedule.empty() && schedule_traits(options.schedule).max_virtual_stages <= 2) {
     const int most = options.num_micro_batches > 0 ? options.num_micro_batches : options.global_batch_size / replicas;
     const std::string why = why_no_shape(

@@ -32,15 +32,15 @@ struct PlanOptions {
   int num_micro_batches = 0;             // per replica; 0 = the best number
   int max_devices = 0;                   // the planner uses only the first max_devices devices; 0 = all
   std::vector<int> placement;            // ParallelLayout::placement of every phase; empty = ranks in order
-  Partition partition;                   // the only partition for this number of stages; empty = the partitioner's
+  Partition partition;                   // the only partition, which also fixes the length; empty = the partitioner's
   std::vector<LayerPin> pins;            // the exact partitioner keeps them in every phase
-  Recompute recompute = std::nullopt;
-  int steps_per_epoch = 0;  // 0 = samples do not repeat, so no cache is used
-  bool use_cache = true;    // use the cache where it pays off
+  Recompute recompute = std::nullopt;    // none = the method's own choice: auto tries all modes, most others none
+  int steps_per_epoch = 0;               // 0 = samples do not repeat, so no cache is used
+  bool use_cache = true;                 // use the cache where it pays off
   CacheLimits cache;
   bool ignore_memory_limit = false;
   FreezeOptions freeze;                              // the forecast is that of its cap rule
-  std::optional<std::vector<FreezeEvent>> forecast;  // replaces that forecast; by step, empty = nothing freezes
+  std::optional<std::vector<FreezeEvent>> forecast;  // replaces that forecast; ascending, empty = no freezes
 };
 
 /// The input of a planner. The objects that it refers to must outlive the call, or the object, to which it is given.
@@ -52,12 +52,13 @@ struct PlanningProblem {
 
 StepSettings step_settings(const PlanOptions& options);
 
-/// Returns the number of pipelines of this length side by side.
+/// Returns the number of pipelines of this length side by side: the one that options fix, as many as the devices allow
+/// (0 if they are too few), or 1 if the method does not replicate.
 int replicas_of_pipelines(const Cluster& cluster, const PlanOptions& options, int pipeline_parallel_size);
 
-/// Throws InvalidInput for meaningless options, clusters and profiles: no samples, no steps, no device, no backward
-/// times, pins of layers that do not exist, a schedule that splits the backward without measured times of I and W,
-/// token slices of a model that is not causal.
+/// Throws InvalidInput for meaningless options, clusters and profiles, such as: no samples, no steps, no device, no
+/// backward times, pins of layers that do not exist, a schedule that splits the backward without measured times of I
+/// and W, token slices of a model that is not causal, parts of the layout that the method does not leave open.
 void require_meaningful(const PlanningProblem& problem);
 
 /// Returns why no pipeline of this length is worth a search: too few ranks, samples or layers, or fixed choices that
@@ -88,7 +89,7 @@ struct PlannedSchedule {
 /// as asked for, or 2 to 4 if the model has enough layers. For length 1 it is 1F1B alone unless options ask otherwise.
 std::vector<PlannedSchedule> schedules_for(const PlanningProblem& problem, int pipeline_parallel_size);
 
-/// Returns whether the method leaves the schedule and its stages per rank open.
+/// Returns whether the method leaves the schedule and its stages per rank open, and the partitioner is exact.
 bool may_use_any_schedule(const PlanOptions& options);
 
 /// Returns whether the options ask for several stages per rank, or for a schedule that has them.
@@ -108,7 +109,8 @@ bool cuts_slices(const PlanningProblem& problem);
 /// Returns the number of the cluster's devices that may be used.
 int devices_to_use(const Cluster& cluster, const PlanOptions& options);
 
-/// Returns the measured tensor-parallel sizes; those of two and more with sequence parallelism as asked.
+/// Returns the tensor-parallel sizes that were measured. Measurements of two and more tensor ranks count only if they
+/// have sequence parallelism as asked.
 std::set<int> measured_tensor_sizes(const Profile& profile, bool sequence_parallel);
 
 /// The result if no plan fits. The reason names the binding constraint ("p = 1: stage 0 needs 470 MiB, rank 0 has 384

@@ -55,7 +55,8 @@ class StageBound {
   StageBound(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs);
   StageBound(StageBound&&) = default;
 
-  /// The terms of layers [begin, end) on `pipeline_rank`.
+  /// The terms of layers [begin, end) on `pipeline_rank`. to_ns is to(b) + update of layer 0; through_ns is the part of
+  /// the second formula between that and back(b).
   struct Terms {
     Nanoseconds to_ns = 0, update_ns = 0, work_ns = 0, back_ns = 0, reduction_ns = 0, norm_ns = 0, through_ns = 0;
     Nanoseconds weights_ns = 0;  // the part of work_ns that is W, if the schedule splits the backward
@@ -99,7 +100,7 @@ class StageBound {
   /// Returns the total of terms().
   Nanoseconds at(int pipeline_rank, LayerRange stage) const;
 
-  /// Returns the maximum over the ranks of a partition.
+  /// Returns the StageBound of a partition: the maximum over its ranks, and at least of_any().
   Nanoseconds of(const Partition& partition) const;
 
   /// Returns a bound that holds for any partition with several stages per rank: the time of one micro-batch through all
@@ -147,10 +148,10 @@ class StageBound {
 /// could be cut anywhere, a StageBound T satisfies T >= r a(k - 1) + m (a(k) - a(k - 1)), where a(k) is one mean
 /// micro-batch's time through pipeline ranks up to k, and r the least ratio of the smaller micro-batch's time to the
 /// mean one's. Hence a(p) <= T / r (1 - (1 - r / m)^p). Also, T is at least the work of any single layer, which is on
-/// one pipeline rank. With several stages per rank, or a split backward, the bound on T gives way to an even share of
-/// all work, of the time that ranks wait before theirs (at least k layers precede rank k's first stage) or of all
-/// updates, and of the time that they wait after it or of all reductions, and to one micro-batch through all layers and
-/// back. Where iterations overlap, nothing waits.
+/// one pipeline rank. With several stages per rank, or a split backward, the bound on T is instead the sum of three
+/// even shares over the ranks: of all work; of the time that ranks wait before theirs (at least k layers precede rank
+/// k's first stage) or of all updates; and of the time that they wait after it or of all reductions. T is then also at
+/// least the time of one micro-batch through all layers and back. Where iterations overlap, nothing waits.
 ///
 /// A layer's work in these sums is its least time on any pipeline rank, w. If the ranks have unequal devices, the same
 /// holds for weights y <= 1 of the ranks, and the larger of both bounds counts. Let w_k be a layer's time on rank k and

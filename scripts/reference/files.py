@@ -26,7 +26,7 @@ def digest(ids):
 
 
 def write_lines(path, head, lists):
-    """Returns JSON with one list item per line, so that a change of one case is a change of one line."""
+    """Writes JSON with one list item per line, so that a change of one case is a change of one line."""
     def dump(value):
         return json.dumps(value, ensure_ascii=True)
     parts = [f"{dump(key)}: {dump(value)}" for key, value in head.items()]

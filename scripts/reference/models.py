@@ -38,7 +38,7 @@ def set_by_formula(model):
 
 
 def small_models():
-    """Yields, for every family with each of its heads: model, inputs, labels, mask and token types; padded batches
+    """Returns, for every family with each of its heads: model, inputs, labels, mask and token types; padded batches
     where the head allows it."""
     import torch
     import transformers

@@ -20,7 +20,7 @@ def set_by_formula(model):
 
 
 def small_nets():
-    """Yields each net with its config.json and the size of its pictures."""
+    """Returns each net with its config.json and the size of its pictures."""
     import torch
     import torchvision
     import transformers

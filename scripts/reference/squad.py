@@ -82,7 +82,7 @@ def answer_scores(prediction, answers):
 
 
 def record_squad(folder, path):
-    """The file has the form of SQuAD 1.1 itself, with further members."""
+    """Writes the file, which has the form of SQuAD 1.1 with further members."""
     import tokenizers
     import transformers
 

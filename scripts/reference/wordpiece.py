@@ -20,8 +20,8 @@ VARIED = ["Crème Brûlée İstanbul ΟΔΥΣΣΕΥΣ Straße", "e\u0301 E\u0301
 
 
 def classes_of_code_points(normalizers, pre_tokenizers):
-    """Returns the tokens of a code point between "a" and "b", with marks stripped and ideographs separated, and case
-    kept."""
+    """Returns, as ranges, the code points that are dropped between "a" and "b", that separate them like a space, and
+    that become words of their own. Marks are stripped, ideographs are separated, and case is kept."""
     normalizer = normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=True,
                                             lowercase=False)
     pre_tokenizer = pre_tokenizers.BertPreTokenizer()
