@@ -24,7 +24,8 @@ struct PeerLost : RuntimeFailure {
   using RuntimeFailure::RuntimeFailure;
 };
 
-/// Our own bug: thrown by FROSTPIPE_CHECK, which stays on in release builds and which no user input can reach.
+/// A bug of frostpipe. FROSTPIPE_CHECK throws it if its condition is false, also in release builds. No user input may
+/// make a condition false.
 struct InternalError : std::logic_error {
   using std::logic_error::logic_error;
 };

@@ -14,7 +14,7 @@ std::string shortened(std::string_view text, std::size_t max_bytes = 80);
 std::string in_quotes(std::string_view text);
 /// Shows at most ten names and counts the rest: "a", "b" and 3 more.
 std::string in_quotes(const std::vector<std::string>& names);
-/// Shows a scalar as JSON, and an array or object by the name of its type.
+/// Shows a scalar as JSON, and an array or object by the name of its type: "array", "an empty object".
 std::string shown(const nlohmann::json& value);
 
 }  // namespace frostpipe

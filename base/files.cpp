@@ -35,7 +35,7 @@ std::string kind_of(mode_t mode) {
   return "a device";
 }
 
-/// Reads the whole file, or a little more than its first `most` bytes, which shows that there are more.
+/// Reads the whole file if it has at most `most` bytes. Otherwise it stops after more than `most` bytes.
 std::string read_up_to(const Descriptor& file, const std::filesystem::path& path, std::size_t most) {
   std::string content;
   char buffer[1 << 16];
@@ -94,7 +94,7 @@ constexpr std::size_t kRandomDigits = 16;
 /// Returns a random name. It does not contain the final name, which may already have the maximal length.
 std::string fresh_temporary_name() {
   std::uint64_t random = 0;
-  if (::getentropy(&random, sizeof random) != 0) throw RuntimeFailure("no random numbers from the system");
+  if (::getentropy(&random, sizeof random) != 0) throw RuntimeFailure("the system gives no random number for a file");
   return fmt::format("{}{:0{}x}{}", kTemporaryPrefix, random, kRandomDigits, kTemporarySuffix);
 }
 

@@ -69,7 +69,7 @@ void require_few_json_values(std::string_view text, std::string_view source) {
       in_string = c != '"';
     } else if (c == '"') {
       in_string = true;
-    } else if (c == ',' || c == '[' || c == '{') {  // each has one value after it, if the list or object is not empty
+    } else if (c == ',' || c == '[' || c == '{') {  // a value follows, except in an empty list or object
       if (++num_values > kMaxValues)
         throw InvalidInput(source, "must hold at most 5000000 values", "more at byte " + std::to_string(i));
     }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kLineWidth = 120;
 
-/// Appends what json_text returns. Formats integers itself, since json_text is slow for the many of a profile.
+/// Appends the text that json_text returns. It formats integers itself: a profile has many, and json_text is slow.
 void append_scalar(const Json& json, std::string& out) {
   if (json.is_number_unsigned()) {
     fmt::format_to(std::back_inserter(out), "{}", json.get<std::uint64_t>());
@@ -35,7 +35,7 @@ void append_key(const std::string& key, std::string& out) {
   }
 }
 
-/// Appends `json` on one line. Gives up and returns false as soon as the text is longer than `longest`.
+/// Appends `json` on one line. Gives up and returns false as soon as `out` is longer than `longest`.
 bool append_compact(const Json& json, std::string& out, std::size_t longest) {
   if (!json.is_structured()) {
     append_scalar(json, out);

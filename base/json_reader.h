@@ -22,8 +22,8 @@ namespace frostpipe::json {
 
 using Json = nlohmann::ordered_json;
 
-/// The position of a value in a file, and the version of that file. Places are built on the stack while reading and
-/// become text only in an error.
+/// The position of a value in a file, and the version of that file. Places are built on the stack while reading. They
+/// become text only in an error, and to parse an enumeration.
 class Place {
  public:
   explicit Place(std::string_view source, int version = std::numeric_limits<int>::max())
@@ -44,7 +44,8 @@ class Place {
   int version_ = 0;  // of the file; set at the root only
 };
 
-/// The smallest and the largest number that a field allows. For an array they hold for every element.
+/// The smallest and the largest number that a field allows; for an array or a map they hold for every element. A double
+/// without a maximum may be infinite. Fields of type std::uint64_t ignore their bounds.
 struct Bounds {
   std::int64_t minimum = std::numeric_limits<std::int64_t>::min();
   std::int64_t maximum = std::numeric_limits<std::int64_t>::max();
@@ -77,7 +78,8 @@ struct Content {
   int version = 1;
   Json json;
 };
-/// Checks and removes the envelope {"format": ..., "version": ...}. Versions from 1 to `newest` are accepted.
+/// Parses the text, and checks and removes its envelope {"format": ..., "version": ...}. Throws InvalidInput for
+/// invalid JSON, too many values (require_few_json_values), another format, and a version that is not 1 to `newest`.
 Content open_envelope(std::string_view text, std::string_view source, std::string_view format, int newest);
 /// Returns deterministic text: a value that fits on one line is written on one line, and long arrays of scalars fill
 /// their lines.

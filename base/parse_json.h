@@ -13,8 +13,8 @@ namespace frostpipe {
 [[noreturn]] void refuse_json(std::string_view text, std::string_view source, const nlohmann::detail::exception& error);
 
 /// Parses text from outside, such as a file or a request. `Json` is nlohmann::json or nlohmann::ordered_json. Throws
-/// InvalidInput that names `source` and the place for invalid JSON, for lists and objects nested more than 100 deep,
-/// and for objects of ordered_json with too many keys (it compares each new key with all before it).
+/// InvalidInput that names `source` and the place for invalid JSON and for lists and objects nested more than 100 deep;
+/// for ordered_json, which compares each new key with all before it, also for objects with too many keys.
 template <class Json>
 Json parse_json(std::string_view text, std::string_view source) {
   if constexpr (std::is_same_v<Json, nlohmann::ordered_json>)

@@ -8,7 +8,7 @@
 
 namespace frostpipe {
 
-/// How a quantile that falls between two values is chosen.
+/// The rule for a quantile that falls between two values.
 enum class Between { lower, nearest, mean };
 
 /// Returns the value at the fraction `share` of the values in ascending order: 0 = the smallest, 0.5 = the median, 1 =

@@ -20,7 +20,7 @@ struct TimelineSpan {
   std::vector<std::pair<std::string, std::int64_t>> values = {};  // shown when the bar is selected
 };
 
-/// The name of a row.
+/// A row and its name.
 struct TimelineThread {
   int process = 0;
   int thread = 0;

@@ -1,11 +1,11 @@
-# Writes a file for CTest that has a test for each suite of a GoogleTest program with tests under a filter. A program
-# that takes long to load runs a suite in a process, where gtest_discover_tests() would start one for each test.
+# Writes a file for CTest that has a test for each suite of a GoogleTest program in which tests match a filter. So a
+# program that takes long to load starts once for a suite; gtest_discover_tests() would start it once for each test.
 #
-# In: PROGRAM, FILTER (what --gtest_filter takes, "-" before what is left out), PROPERTIES (of each test), FILE.
+# In: PROGRAM, FILTER (the value of --gtest_filter), PROPERTIES (of each CTest test), FILE (to write).
 execute_process(COMMAND ${PROGRAM} --gtest_list_tests --gtest_filter=${FILTER} OUTPUT_VARIABLE listed
                 RESULT_VARIABLE failed)
 if(failed)
-  message(FATAL_ERROR "${PROGRAM} --gtest_list_tests: ${failed}")
+  message(FATAL_ERROR "${PROGRAM} --gtest_list_tests: must succeed, ended with: ${failed}. Run it to see why.")
 endif()
 string(REGEX MATCH "-.*" left_out "${FILTER}")
 string(REGEX MATCHALL "[^\n]+" lines "${listed}")

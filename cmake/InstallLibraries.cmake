@@ -1,4 +1,4 @@
-# Part of the installation: the libraries that the programs need, and the licences of those and of what is compiled in.
+# Installs the libraries that the programs need, and the licences of these and of the header-only libraries.
 #
 # In: programs, headers.
 file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${programs}
@@ -6,8 +6,8 @@ file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${programs}
      PRE_EXCLUDE_REGEXES "^lib(c10|torch)" "^ld-linux" "^linux-vdso"
                          "^lib(c|m|mvec|dl|rt|pthread|util|resolv|anl|nsl)\\.so")
 if(missing)
-  message(FATAL_ERROR "${missing}: cannot be found, so that the installed programs would not start. Install what "
-                      "brings them, then build and install again.")
+  message(FATAL_ERROR "${missing}: cannot be found, so that the installed programs would not start. Install "
+                      "their packages, then build and install again.")
 endif()
 
 foreach(library ${libraries})
@@ -21,10 +21,10 @@ foreach(library ${libraries})
   list(APPEND sources ${file} ${library})
 endforeach()
 
-# Debian's packages have their licences at one place; elsewhere whoever passes the folder on adds them.
+# Debian's packages have their licences in /usr/share/doc. On other systems they have to be added by hand.
 find_program(DPKG_QUERY dpkg-query)
 if(NOT DPKG_QUERY)
-  message(STATUS "No dpkg here: share/doc/frostpipe/licences lacks the licences of ${libraries}")
+  message(STATUS "There is no dpkg-query here: add the licences of ${libraries} to share/doc/frostpipe/licences")
   return()
 endif()
 execute_process(COMMAND ${DPKG_QUERY} --search ${sources} ${headers} OUTPUT_VARIABLE owners ERROR_QUIET)

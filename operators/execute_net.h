@@ -18,19 +18,21 @@ bool is_net_folder(const std::filesystem::path& model_folder);
 /// a momentum of 0.9. Throws InvalidInput for a wrong model folder, wrong data, or a plan of another net.
 InputsFound check_net_inputs(const TrainOptions& options);
 
-/// Runs iterations of the plan in which tasks only take their planned durations, on a virtual clock. The order of the
-/// tasks and the messages are real, and links are emulated. All ranks must call it; rank 0 writes summary.json to
-/// `output`. Throws InvalidInput if the plan's devices share ports, which emulated links do not model.
+/// Runs ten iterations of the plan in which a task only takes its planned duration, on a virtual clock. The order of
+/// the tasks and the messages are real, and links are emulated. All ranks must call it; rank 0 writes summary.json and
+/// trace.json to `output`. The plan's devices must not share ports, which emulated links do not model, and its order
+/// must not wait in a cycle (simulate_operators). Throws InvalidInput unless there are as many ranks as devices.
 void emulate_operators(Membership& membership, const OperatorPlan& plan, const std::filesystem::path& output);
 
-/// Does for the folder of a net what evaluate() does.
+/// Does for the folder of a net what evaluate() does, on the CPU. Throws InvalidInput for another device, and for a
+/// folder that lacks a tensor.
 Evaluation evaluate_net(const EvaluateOptions& options, const Progress& progress);
 
 struct OperatorMeasureOptions {
   std::filesystem::path model;
   int global_batch_size = 64;
   std::vector<std::string> device_classes;  // classes of CPUs, by rank
-  bool quick = false;
+  bool quick = false;                       // measure fewer times, for rough values
 };
 
 struct MeasuredOperators {

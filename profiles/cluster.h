@@ -63,9 +63,9 @@ struct SharedLink {
 /// The ways in which ranks communicate.
 struct Communication {
   /// ring; tree (double binary tree: about as many bytes, log2 d hops instead of d - 1); hierarchical (reduce-scatter
-  /// in each node, rings between nodes, all-gather in each node); direct (every rank sends each other rank its part of
-  /// the sum, and the sums back), which ranks on CPUs use; fastest: the fastest of ring, tree and hierarchical for the
-  /// size and placement.
+  /// in each node, rings between nodes, all-gather in each node); direct (each of d ranks receives 1 / d of the values
+  /// from every other rank, sums them and sends the sums to all), which ranks on CPUs use; or fastest, the fastest of
+  /// ring, tree and hierarchical for the size and placement.
   std::string all_reduce = "ring";
   /// Whether each layer's gradient is reduced as soon as the last micro-batch's backward has produced it. Otherwise all
   /// are reduced after that backward, as `train` does.
@@ -87,14 +87,15 @@ struct Cluster {
   LinkClass intra_node;
   LinkClass inter_node;              // between nodes that are not in node_pairs
   std::vector<NodePair> node_pairs;  // ascending by nodes
-  /// Measured time to rebuild a phase's process groups; none = not measured.
+  /// Measured time to rebuild a phase's process groups; none = not measured; 50 ms are then predicted.
   std::optional<Nanoseconds> regroup_ns = std::nullopt;
   /// The first write to memory newly allocated by the system, such as that of layers that move to a device, is slower
-  /// than later ones. This is the number of bytes per extra second; 0 = no slower, or not measured.
+  /// than later ones. This is the number of bytes whose first write takes one second longer; 0 = no slower, or not
+  /// measured.
   std::int64_t new_memory_bytes_per_second = 0;
   std::vector<SharedLink> shared_links;
-  /// Bytes that a rank whose own processor carries its messages sends or receives per second of processor time. 0 =
-  /// messages take no processor time.
+  /// If a rank's own processor carries its messages: the bytes that it sends or receives per second of processor time.
+  /// 0 = messages take no processor time. Only plans of operators use it.
   std::int64_t message_bytes_per_cpu_second = 0;
   Communication communication;
   /// The price of one device per hour, by type; for serving planners that minimize cost.
@@ -135,18 +136,20 @@ std::vector<SharedUse> shared_links_between(const Cluster& cluster, int from_ran
 /// nodes:
 ///   ring          latency + 2 (d - 1) / d x bytes / collective bandwidth
 ///   tree          latency x ceil(log2 d) / (d - 1) + 2 bytes / collective bandwidth
-///   hierarchical  2 (n - 1) / n x bytes within nodes, then n rings of N ranks at once, each with 1 / n of the bytes;
-///   the same as ring if nodes have different numbers of ranks, one rank each, or there is one node
+///   hierarchical  two all_gather_ns of n ranks, and n rings of N ranks at once, each with 1 / n of the bytes; the same
+///   as ring if nodes have different numbers of ranks, one rank each, or there is one node
 ///   direct        latency + the longest of: 2 (n - 1) / d x bytes within a node; 2 (d - n) / d x bytes between nodes,
 ///   over the link of each pair; 2 g (d - g) / d x bytes over a shared link out of g of the ranks
 Nanoseconds all_reduce_ns(const Cluster& cluster, const std::vector<int>& ranks, Bytes bytes, int side_by_side = 1);
 
 /// Returns the time of an all-gather of `bytes` in all over `size` ranks of one node: latency + (size - 1) / size x
-/// bytes / collective bandwidth.
+/// bytes / collective bandwidth; 0 for fewer than two ranks.
 Nanoseconds all_gather_ns(const Cluster& cluster, int size, Bytes bytes);
 
-/// Writes the envelope "frostpipe.cluster"; the inverse reads it.
+/// Writes the envelope {"format": "frostpipe.cluster", "version": 1, ...}; the version is 2 with node_pairs.
 std::string to_json(const Cluster& cluster);
+/// Reads what to_json writes, sorts node_pairs, and numbers the nodes if there are shared links. Throws InvalidInput
+/// that names file, place, rule and value.
 Cluster cluster_from_json(std::string_view json, std::string_view source);
 
 }  // namespace frostpipe

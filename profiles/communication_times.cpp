@@ -11,7 +11,8 @@ namespace {
 /// A time longer than any run, yet so short that a thousand of them can be added.
 constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max() / 1024;
 
-/// Returns ceil(amount * 1e9 / bandwidth) for amount = numerator * bytes / denominator, but at most kNever.
+/// Returns ceil(amount * 1e9 / bandwidth) for amount = numerator * bytes / denominator, but at most kNever; 0 for a
+/// bandwidth of 0, which is unlimited.
 Nanoseconds time_for(std::int64_t bandwidth_bytes_per_second, Bytes bytes, std::int64_t numerator,
                      std::int64_t denominator) {
   if (bandwidth_bytes_per_second <= 0 || bytes <= 0) return 0;
@@ -83,8 +84,8 @@ Nanoseconds hierarchical_ns(const Cluster& cluster, const std::vector<int>& rank
          ring_ns(cluster, one_of_each, (bytes + inside - 1) / inside, side_by_side * inside);
 }
 
-/// Returns the time of a direct all-reduce: every rank sends 2 / d of the bytes to every other rank, over all links at
-/// the same time. Messages from one node to other nodes over links of equal bandwidth are sent one after another.
+/// Returns the time of a direct all-reduce: every rank sends 2 / d of the bytes to every other rank. Messages within
+/// nodes, between nodes and over shared links pass at the same time; those of a rank to other nodes pass one by one.
 Nanoseconds direct_ns(const Cluster& cluster, const std::vector<int>& ranks, Bytes bytes, int side_by_side) {
   const auto d = static_cast<std::int64_t>(ranks.size());
   std::map<int, std::int64_t> in_node;

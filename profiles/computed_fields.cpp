@@ -91,7 +91,7 @@ constexpr const char* kFieldsWithoutEffect[] = {
     "forced_eos_token_id", "length_penalty", "max_length", "min_length", "no_repeat_ngram_size", "num_beam_groups",
     "num_beams", "num_return_sequences", "prefix", "remove_invalid_values", "repetition_penalty", "suppress_tokens",
     "task_specific_params", "temperature", "top_k", "top_p", "typical_p", "use_cache",
-    // what a call returns
+    // outputs of a call
     "out_features", "out_indices", "output_attentions", "output_hidden_states", "output_past", "output_router_logits",
     "output_scores", "return_dict", "return_dict_in_generate", "stage_names", "torchscript",
     // other orders of the same operations
@@ -104,7 +104,7 @@ constexpr const char* kFieldsWithoutEffect[] = {
     "classifier_dropout_prob", "drop_path_rate", "dropout", "embd_pdrop", "embedding_dropout", "hidden_dropout",
     "hidden_dropout_prob", "mlp_dropout", "qa_dropout", "resid_pdrop", "residual_dropout", "seq_classif_dropout",
     "summary_first_dropout", "summary_last_dropout",
-    // how weights are initialized; Transformer families read initializer_range, and convolutional nets do not
+    // initial weights; Transformer families read initializer_range, and convolutional nets do not
     "initializer_cutoff_factor", "initializer_range", "layerscale_value", "sinusoidal_pos_embds",
     // parts and heads that are not computed
     "apply_layernorm", "decoder_bias", "encoder_stride", "is_decoder", "pooler_act", "pooler_fc_size",
@@ -116,7 +116,7 @@ constexpr const char* kFieldsWithoutEffect[] = {
     "aux_loss_alpha", "clip_qkv", "ep_size", "n_group", "norm_topk_prob", "num_nextn_predict_layers", "qk_head_dim",
     "rope_interleave", "routed_scaling_factor", "router_aux_loss_coef", "router_jitter_noise", "scoring_func",
     "seq_aux", "topk_group", "topk_method",
-    // read where another field does not take their place; Gemma ignores hidden_act, and ModernBERT layer_norm_eps
+    // read unless another field takes their place; Gemma ignores hidden_act, and ModernBERT layer_norm_eps
     "_sliding_window_pattern", "global_attn_every_n_layers", "global_rope_theta", "hidden_act", "layer_norm_eps",
     "local_attention", "local_rope_theta", "max_window_layers", "original_max_position_embeddings",
     "partial_rotary_factor", "rope_local_base_freq", "rope_scaling", "rope_theta", "rotary_emb_base", "rotary_pct",

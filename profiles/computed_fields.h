@@ -14,8 +14,9 @@ enum class ConfigUse {
 };
 
 /// Throws InvalidInput that names file, field, rule and value if `text`, the Hugging Face config.json `file`, gives a
-/// field an unsupported value that changes what the model computes or, for ConfigUse::counting, how much it computes.
-/// Fields that are missing or null have transformers' default, which is supported.
+/// field an unsupported value that changes what the model computes or, for ConfigUse::counting, how much it computes;
+/// also if it gives different values to two names of one field. Fields that are missing or null have transformers'
+/// default, which is supported.
 void require_computed_fields(std::string_view text, const std::string& file, ConfigUse use);
 
 using FieldNames = std::set<std::string, std::less<>>;

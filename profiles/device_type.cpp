@@ -59,7 +59,7 @@ Cluster with_threads_per_rank(const Cluster& cluster, int threads) {
       const Device& device = cluster.devices[i];
       if (device.type != cluster.devices[first].type)
         throw InvalidInput(fmt::format("{}: devices[{}].type", cluster.name, i),
-                           fmt::format("must be {}, as the other threads of the rank", cluster.devices[first].type),
+                           fmt::format("must be {}, like the first device of its rank", cluster.devices[first].type),
                            device.type);
       if (joined.memory_limit_bytes && device.memory_limit_bytes) {
         *joined.memory_limit_bytes += *device.memory_limit_bytes;

@@ -19,8 +19,9 @@ std::string device_type_with_threads(std::string_view type, int threads);
 /// Returns the threads of a rank on such a device: 8 for "cpu x 8", 1 for any other type.
 int threads_of(std::string_view device_type);
 
-/// Joins every `threads` neighbouring devices of a node into one with their memory together. Throws InvalidInput unless
-/// `threads` divides the devices of every node and the devices of each group are of one type.
+/// Joins every `threads` neighbouring devices of a node into one with their memory together, which has no limit if one
+/// of them has none. Throws InvalidInput unless `threads` divides the devices of every node and the devices of each
+/// group are of one type.
 Cluster with_threads_per_rank(const Cluster& cluster, int threads);
 
 /// Returns the numbers of threads, ascending, with which the profile was measured for every device of the cluster and

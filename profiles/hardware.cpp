@@ -82,7 +82,7 @@ void fields(Archive& archive, json::Value<Archive, Hardware>& hardware) {
   archive("source", hardware.source);
 }
 
-/// Requires positive efficiencies, since times are divided by them, and such as a device can have.
+/// Requires efficiencies above 0, since times are divided by them, and of at most 1.
 void check(const json::Place& place, const Hardware& hardware) {
   for (const auto& [name, efficiency] :
        {std::pair("efficiency", hardware.efficiency), {"bfloat16_efficiency", hardware.bfloat16_efficiency}})

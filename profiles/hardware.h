@@ -38,12 +38,12 @@ const std::vector<Hardware>& known_hardware();
 /// Returns "RTX5000, RTX2080Ti, ...".
 std::string known_hardware_names();
 
-/// Returns the peak FLOP per second of a device in `dtype` if `name` is one of known_hardware(), in any case; none for
-/// other devices, float64, and bfloat16 on devices that lack it.
+/// Returns the peak FLOP per second of a device in `dtype` if `name` is one of known_hardware(), in upper or lower
+/// case; none for other devices, float64, and bfloat16 on devices that lack it.
 std::optional<double> peak_flops_of(std::string_view name, DType dtype);
 
-/// Finds a device by name in any case, or reads it from a file (envelope "frostpipe.hardware"). Throws InvalidInput
-/// that lists the known names.
+/// Finds a device by name, in upper or lower case, or reads it from a file (envelope "frostpipe.hardware"). Throws
+/// InvalidInput that lists the known names, or says what is wrong in the file.
 Hardware find_hardware(const std::string& name_or_file);
 
 std::string to_json(const Hardware& hardware);
@@ -58,7 +58,8 @@ struct DeviceRates {
   Nanoseconds overhead_ns = 50'000;
 };
 
-/// Returns the sustained rates of a device, with the default overhead: the efficiency for the dtype times its peak.
+/// Returns the sustained rates of a device, with the default overhead: the efficiency for the dtype times its peak. For
+/// bfloat16 without bfloat16_flops, and for float64, these are the rates for float32.
 DeviceRates rates_of(const Hardware& hardware, DType dtype = DType::kFloat32);
 
 }  // namespace frostpipe

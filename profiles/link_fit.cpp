@@ -14,7 +14,7 @@ namespace {
 /// Returns the quantile at `share`; if it falls between two values, the lower one.
 double at_share(std::vector<double> values, double share) { return quantile(std::move(values), share, Between::lower); }
 
-/// Returns the nanoseconds per byte over all transfers but the smallest.
+/// Returns the median of the nanoseconds per byte between any two transfers but the smallest.
 double slope_of(const LinkRound& round) {
   std::vector<double> slopes;
   for (std::size_t i = 1; i < round.size(); ++i) {

@@ -19,8 +19,8 @@ using LinkRound = std::vector<TransferTime>;
 /// transfer. The bandwidth of a round is the median of the slopes between any two of the other sizes (Theil-Sen
 /// estimator, which a single disturbed transfer cannot distort); the link has the median over the rounds, with their
 /// quartiles as its spread. A fixed cost of every large transfer is part of neither latency nor bandwidth. Throws
-/// RuntimeFailure that names `what` and says what to try if more than half of the rounds show no bandwidth, or one
-/// beyond kMaxBytesPerSecond.
+/// RuntimeFailure that names `what` and says what to try if at least half of the rounds show no bandwidth, or one
+/// beyond kMaxBytesPerSecond. Requires at least one round, and three sizes.
 Link fit_link(const std::vector<LinkRound>& rounds, std::string_view what);
 
 /// Returns the link through two times, for predictions near the larger one. If the larger transfer takes no longer, or
@@ -35,7 +35,7 @@ inline constexpr double kMaxBytesPerSecond = 1e13;
 /// are unreliable.
 bool is_unsteady(const Link& link);
 
-/// Formats "latency 41.20 us, bandwidth 3.10 GB/s (half of the measurements: 2.95 to 3.22)".
+/// Formats "latency 41.2 us, bandwidth 3.10 GB/s (half of the measurements: 2.95 to 3.22)".
 std::string to_text(const Link& link);
 
 }  // namespace frostpipe

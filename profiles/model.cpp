@@ -115,7 +115,7 @@ void require_experts(const Model& model, std::string_view source) {
     const std::int64_t most = layer.parameter_count - layer.whole_parameter_count;
     if (layer.expert_parameter_count < 0 || layer.expert_parameter_count > most)
       throw InvalidInput(fmt::format("{}: layers[{}].expert_parameter_count", source, i),
-                         fmt::format("must be from 0 to {}, what tensor ranks share out", most),
+                         fmt::format("must be from 0 to {}, the parameters that tensor ranks split", most),
                          std::to_string(layer.expert_parameter_count));
   }
   if (model.expert_parallel_size < 1)
@@ -155,14 +155,14 @@ void validate(const Model& model, std::string_view source) {
   const std::int64_t max_tied = std::min(model.layers.front().parameter_count, model.layers.back().parameter_count);
   if (model.tied_parameter_count < 0 || model.tied_parameter_count > max_tied)
     throw InvalidInput(fmt::format("{}: tied_parameter_count", source),
-                       fmt::format("must be from 0 to {}, what embedding and head both have", max_tied),
+                       fmt::format("must be from 0 to {}, the smaller parameter_count of embedding and head", max_tied),
                        std::to_string(model.tied_parameter_count));
   if (model.hidden_size < 1)
     throw InvalidInput(fmt::format("{}: hidden_size", source), "must be >= 1", std::to_string(model.hidden_size));
   const std::int64_t max_rows = model.layers.front().parameter_count / model.hidden_size;
   if (model.vocab_size < 0 || model.vocab_size > max_rows)
     throw InvalidInput(fmt::format("{}: vocab_size", source),
-                       fmt::format("must be from 0 to {}, as many rows as the embedding's parameters make", max_rows),
+                       fmt::format("must be from 0 to {}, the embedding's parameters / hidden_size", max_rows),
                        std::to_string(model.vocab_size));
   if (model.edges.size() != n - 1)
     throw InvalidInput(fmt::format("{}: edges", source), fmt::format("must be the {} edges of a chain", n - 1),

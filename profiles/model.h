@@ -80,8 +80,8 @@ std::int64_t touched_parameter_count(const Model& model, int layer, std::int64_t
 /// Returns the number of a layer's parameters that one replica holds, with its share of the experts.
 std::int64_t held_parameter_count(const Model& model, int layer);
 
-/// Returns each tensor rank's part of `amount` bytes or nanoseconds of a layer, of which `whole` is on every tensor
-/// rank.
+/// Returns each tensor rank's part of `amount` bytes, nanoseconds or parameters of a layer, rounded down. Every tensor
+/// rank has `whole` of the amount.
 constexpr std::int64_t of_tensor_rank(std::int64_t amount, std::int64_t whole, int tensor_parallel_size) {
   return whole + (amount - whole) / tensor_parallel_size;
 }
@@ -89,12 +89,14 @@ constexpr std::int64_t of_tensor_rank(std::int64_t amount, std::int64_t whole, i
 /// Returns the time of each tensor rank to update its parameters of a layer, if one rank alone takes `update_ns`.
 Nanoseconds update_of_tensor_rank(const Layer& layer, Nanoseconds update_ns, int tensor_parallel_size);
 
-/// Throws InvalidInput unless layers and edges form a chain of embedding, (attention, mlp) x blocks, head;
-/// embedding, blocks, head; or embedding, layers, head. `source` names the file in the message.
+/// Throws InvalidInput unless sizes and counts are in their ranges, and layers and edges form a chain of embedding,
+/// (attention, mlp) x blocks, head; embedding, blocks, head; or embedding, layers, head. `source` names the file in the
+/// message.
 void validate(const Model& model, std::string_view source);
 
-/// Returns 16 hex digits that identify a model's structure, not its weights: they are equal for equal layers, edges and
-/// sizes. The head's size, which follows the number of labels in the data, and whole_parameter_count are left out.
+/// Returns 16 hex digits that identify a model's structure, not its weights: a hash of hidden_size, the edges, and the
+/// layers' names, kinds, blocks and parameter_counts. The head's parameter_count, which follows the number of labels in
+/// the data, is left out.
 std::string fingerprint(const Model& model);
 
 }  // namespace frostpipe

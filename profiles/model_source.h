@@ -8,8 +8,8 @@ namespace frostpipe {
 /// the name of such a model; else "".
 std::string how_to_fetch(const std::filesystem::path& name);
 
-/// Throws InvalidInput unless `path` is a folder, also for that of an adapter without its base model. The message says
-/// how to fetch a model of that name, or to merge the adapter.
+/// Throws InvalidInput if `path` is not a folder, or is that of an adapter without its base model. The message says how
+/// to fetch a model of that name, or to merge the adapter.
 void require_model_folder(const std::filesystem::path& path);
 
 }  // namespace frostpipe

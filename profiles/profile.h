@@ -92,8 +92,8 @@ struct UpdateMeasurement {
 struct Workload {
   std::string name;
   int num_samples = 0;
-  /// Mean length of a sample. Measurements with this mean have it rounded in their key (11 for 11.4), and a cache's
-  /// entries have it rounded up.
+  /// Mean length of a sample. Measurements with this mean have it rounded in their key (11 for 11.4), and an entry of
+  /// the activation cache is assumed to have it rounded up.
   double tokens = 0;
   /// Standard deviation of a sample's length; none = unknown.
   std::optional<double> tokens_deviation = std::nullopt;
@@ -101,7 +101,7 @@ struct Workload {
   int longest_tokens = 0;
   /// Mini-batch size for which the profile was measured.
   int global_batch_size = 0;
-  /// How samples were made from texts (SampleOptions in executor/execute.h); none = unknown, or images.
+  /// The options with which texts became samples (SampleOptions in executor/execute.h); none = unknown, or images.
   std::optional<int> max_tokens = std::nullopt;
   std::optional<int> window_overlap = std::nullopt;  // between windows of a question's context
   bool operator==(const Workload&) const = default;
@@ -146,7 +146,7 @@ struct Profile {
 LayerCost cost_of(const Profile& profile, const MeasurementKey& key);
 
 /// Returns the cost of a token slice, key.tokens of each sample after key.context_tokens. A slice shorter than half the
-/// shortest measured one costs as much as one of that length. Returns none if slices were not measured.
+/// shortest measured one costs as much as that half. Returns none if slices were not measured.
 std::optional<LayerCost> cost_of_slice(const Profile& profile, MeasurementKey key);
 
 /// Returns frozen_forward_ns for an expected number `samples` of samples, which need not be whole, of `key`'s
@@ -155,13 +155,16 @@ std::optional<LayerCost> cost_of_slice(const Profile& profile, MeasurementKey ke
 /// depend on their number.
 Nanoseconds expected_frozen_forward_ns(const Profile& profile, MeasurementKey key, double samples);
 
-/// Throws InvalidInput if that layer, device type, dtype and optimizer were not measured.
+/// Returns the time of an optimizer step of the layer. Throws InvalidInput if it was not measured for this device type,
+/// dtype and optimizer.
 Nanoseconds update_cost_of(const Profile& profile, int layer, std::string_view device_type, DType dtype,
                            Optimizer optimizer);
 
 /// Writes the envelope {"format": "frostpipe.profile", "version": 1, ...}; the version is 2 with sequence parallelism,
-/// and 3 if layers share measurements. The inverse checks every field; its errors name file, place, rule and value.
+/// and 3 if layers share measurements.
 std::string to_json(const Profile& profile);
+/// Reads what to_json writes, at most 64 MiB, and checks every field. Ignores rows of unknown dtypes and optimizers.
+/// Throws InvalidInput that names file, place, rule and value.
 Profile profile_from_json(std::string_view json, std::string_view source);
 
 }  // namespace frostpipe

@@ -116,8 +116,8 @@ bool is_unknown_update(const json::Json& row) {
 /// Rows of a list in a file, each with its index there.
 using Rows = std::vector<std::pair<std::size_t, json::Json>>;
 
-/// Takes a list from the profile, with its rows of known dtypes and optimizers. Others are skipped, since a profile may
-/// have more than a plan can ask for. If all rows are unknown they stay, and reading them reports what is wrong.
+/// Empties a list of the profile and returns its rows of known dtypes and optimizers. Others are left out, since a
+/// profile may have more than a plan can ask for. If all rows are unknown, all are returned, and reading them fails.
 Rows take_known_rows(json::Json& profile, const char* name, bool (*is_unknown)(const json::Json&)) {
   Rows known;
   const auto list = profile.find(name);

@@ -14,7 +14,7 @@ namespace {
 /// The largest time of a layer, which is also its limit in a file (json::kDuration). Sums over layers stay within 64
 /// bits, and no objective is as long.
 constexpr Nanoseconds kMaxLayerNs = 1'000'000'000'000'000;
-/// Repeated measurements on an idle machine differ by less than this part.
+/// Repeated measurements on an idle machine differ by less than this fraction.
 constexpr double kLargestFall = 0.1;
 
 std::set<std::string> device_types(const Profile& profile, DType dtype) {
@@ -24,7 +24,7 @@ std::set<std::string> device_types(const Profile& profile, DType dtype) {
   return types;
 }
 
-/// Splits "1/2 L4" into an L4 and the share 2; other types are whole devices.
+/// Splits "1/2 L4" into the type "L4" and the share 2; other types are whole devices.
 std::pair<std::string, int> type_and_share(const std::string& type) {
   int share = 0;
   if (type.starts_with("1/")) {

@@ -49,7 +49,7 @@ std::vector<int> measured_shares(const ServingProfile& profile, std::string_view
 /// in `dtype` (those of a training layer if the profile's frozen layers have another dtype), for batches of 1 to
 /// `max_requests`, as far as they were measured or can be interpolated (cost_of), and for requests of `tokens` tokens.
 /// Throws InvalidInput if the profiles are of different models, have a device type twice, or have no measurement in
-/// `dtype`.
+/// `dtype` or for a batch of one request.
 ServingProfile serving_profile_of(const std::vector<Profile>& profiles, DType dtype, int tokens, int max_requests);
 
 /// A time of the whole model that is shorter for a larger batch.
@@ -76,8 +76,8 @@ ServingProfile join_blocks(const ServingProfile& profile, const std::vector<int>
 
 /// Makes the profile of `heads` models that share the layers before `shared_layers` and all answer every request. Each
 /// later layer takes `heads` times as long (one head after another, at most 10^15 ns), has `heads` times the weights
-/// and sends as many activations; the output of the shared layers is kept until the last head has used it. `layers`
-/// must have one block per layer. Requires 1 <= shared_layers < num_blocks.
+/// and sends `heads` times as many bytes; the output of the shared layers is kept until the last head has used it.
+/// `layers` must have one block per layer. Requires 1 <= shared_layers < num_blocks.
 ServingProfile with_heads(ServingProfile layers, int shared_layers, int heads);
 
 }  // namespace frostpipe

@@ -21,7 +21,7 @@ constexpr std::size_t kLongestText = 64 << 10;
 std::pair<ControlChannel, ControlChannel> ControlChannel::make_pair() {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    throw RuntimeFailure(std::string("creating the launcher's control channel to a rank: ") + system_reason(errno));
+    throw RuntimeFailure(std::string("a control channel to a child process cannot be made: ") + system_reason(errno));
   }
   fcntl(ends[1], F_SETFD, 0);
   return {ControlChannel(ends[0]), ControlChannel(ends[1])};

@@ -15,11 +15,12 @@ struct ControlText {
   Descriptor descriptor;  // came with the text, or none; not inherited by child programs
 };
 
-/// One end of a channel between a launcher and one of its processes (a pair of UNIX sockets). It carries short texts,
-/// each delivered whole or not at all. One thread may send while another receives.
+/// One end of a channel between a launcher and one of its processes (a pair of UNIX sockets). It carries texts of 1 to
+/// 65,536 bytes, each delivered whole or not at all. One thread may send while another receives.
 class ControlChannel {
  public:
-  /// Returns the launcher's end, which child processes do not inherit, and the process's end, which they do.
+  /// Returns the launcher's end, which child processes do not inherit, and the process's end, which they do. Throws
+  /// RuntimeFailure if the system refuses.
   static std::pair<ControlChannel, ControlChannel> make_pair();
   /// Takes over an open descriptor.
   explicit ControlChannel(int descriptor) : socket_(descriptor) {}
@@ -30,8 +31,8 @@ class ControlChannel {
   /// Sends a text without ever blocking. Returns false if the other end is closed or its buffer is full. A `descriptor`
   /// >= 0 is sent along: the other end receives a duplicate.
   bool send(const std::string& text, int descriptor = -1);
-  /// Returns the next text, waiting at most `wait` for it. Returns none on time-out, or if the other end is closed: see
-  /// closed().
+  /// Returns the next text, waiting at most `wait` for it. Returns none on time-out, after a signal, or if the other
+  /// end is closed: see closed().
   std::optional<ControlText> receive(std::chrono::milliseconds wait);
   bool closed() const { return closed_; }
 

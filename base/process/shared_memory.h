@@ -16,7 +16,7 @@ class SharedMemory {
   struct Address {
     std::int64_t process = 0;
     std::int64_t descriptor = -1;
-    std::int64_t file = 0;  // inode number, unique on the host
+    std::int64_t file = 0;  // inode number, unique among the host's shared memories
   };
 
   SharedMemory() = default;
@@ -26,11 +26,11 @@ class SharedMemory {
 
   /// Makes new memory and reserves all of it. Returns none if the system refuses: no room, or a limit of the process.
   static std::optional<SharedMemory> make(std::size_t bytes);
-  /// Maps the memory of another process, which must have at least `bytes`. Returns none if the system refuses: another
-  /// user, or processes in different containers.
+  /// Maps the memory of another process. Returns none if it has fewer bytes, or the system refuses: another user, or
+  /// processes in different containers.
   static std::optional<SharedMemory> open(Address address, std::size_t bytes);
 
-  /// Maps the memory behind one of its descriptors. Returns none if it has fewer bytes.
+  /// Maps the memory behind one of its descriptors. Returns none if it has fewer bytes, or the system refuses.
   static std::optional<SharedMemory> open(Descriptor file, std::size_t bytes);
 
   std::span<std::byte> bytes() const { return bytes_; }

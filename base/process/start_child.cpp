@@ -41,7 +41,7 @@ pid_t start_child(const std::vector<std::string>& command, const ChildOptions& o
 
   const pid_t parent = getpid();
   const pid_t pid = fork();
-  if (pid < 0) throw RuntimeFailure(fmt::format("starting {}: {}", name, system_reason(errno)));
+  if (pid < 0) throw RuntimeFailure(fmt::format("{}: cannot be started: {}", name, system_reason(errno)));
   if (pid == 0) {
     prctl(PR_SET_PDEATHSIG, options.signal_at_parents_death);
     if (options.leaves_signals_to_parent) {

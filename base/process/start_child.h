@@ -8,9 +8,9 @@
 
 namespace frostpipe {
 
-/// The differences of a child process from this one.
+/// The settings in which a child process differs from this one.
 struct ChildOptions {
-  std::map<std::string, std::string> variables = {};  // added to this process's environment
+  std::map<std::string, std::string> variables = {};  // added to this process's environment, which they override
   /// Descriptors that become its standard streams. -1: the child shares this process's stream.
   int input = -1, output = -1, errors = -1;
   int signal_at_parents_death = SIGKILL;

@@ -6,15 +6,15 @@
 
 namespace frostpipe {
 
-/// Returns the node of every rank if `num_logical_ranks` logical ranks (a multiple of `num_nodes`) form `num_nodes`
-/// contiguous groups of equal size. `logical_ranks` is indexed by rank. Ranks stay on their nodes after a loss, so a
-/// node may be without ranks.
+/// Returns the node of every rank, in the order of `logical_ranks`, which has each rank's logical rank. The logical
+/// ranks 0 ... `num_logical_ranks` - 1 (a multiple of `num_nodes`) form `num_nodes` contiguous groups of equal size,
+/// one per node. Ranks stay on their nodes after a loss, so a node may be without ranks.
 std::vector<int> nodes_of_logical_ranks(std::span<const int> logical_ranks, int num_logical_ranks, int num_nodes);
 
 /// Distributes `samples` to the shards in turn. A shard is the part of the data that belongs to a node.
 std::vector<std::vector<int>> data_shards(const std::vector<int>& samples, int num_shards);
 
-/// The range within which samples may be exchanged to group them by length.
+/// The parts of the data within which group_by_length() may exchange samples.
 struct LengthGrouping {
   int global_batch_size = 1;
   int num_shards = 1;
@@ -22,8 +22,8 @@ struct LengthGrouping {
 };
 
 /// Groups samples by length: within every `num_mini_batches` consecutive mini-batches, each shard's samples are
-/// redistributed so that each mini-batch has samples of similar length. Which mini-batch gets the short ones is random,
-/// a function of seed and epoch. Sizes of mini-batches and the positions of each shard in them do not change.
+/// redistributed so that each mini-batch has samples of similar length. Seed and epoch determine, at random, which
+/// mini-batch gets the shortest samples. Sizes of mini-batches and the positions of each shard in them do not change.
 void group_by_length(std::vector<int>& order, const LengthGrouping& grouping, std::uint64_t seed, int epoch,
                      const std::function<int(int sample)>& length_of);
 
@@ -34,7 +34,8 @@ void sort_by_length(std::vector<int>& order, int global_batch_size, int num_shar
 
 /// Returns the order of all samples in one epoch (counted from 0). It is random in each shard. The first part of every
 /// mini-batch comes from shard 0, the next from shard 1, and so on, as evenly as possible, so that consecutive replicas
-/// find the samples of their own node. With one shard it is epoch_order().
+/// find the samples of their own node; samples that an exhausted shard lacks come from the others. With one shard, its
+/// samples are in epoch_order().
 std::vector<int> sharded_epoch_order(const std::vector<std::vector<int>>& shards, int global_batch_size,
                                      std::uint64_t seed, int epoch);
 

@@ -90,15 +90,16 @@ struct JpegDecoder {
   std::longjmp(escape.target, 1);
 }
 
-/// Handles a message of libjpeg. Level -1 is a warning, after which libjpeg would invent pixels; other levels are
-/// notes. Three kinds of warnings are harmless.
+/// Handles a message of libjpeg. Level -1 is a warning, after which libjpeg would invent pixels, so that decoding
+/// fails; other levels are notes. Three kinds of warnings are harmless.
 void judge_jpeg_message(j_common_ptr info, int level) {
   const int code = info->err->msg_code;
   const bool is_harmless = code == JWRN_EXTRANEOUS_DATA || code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM;
   if (level < 0 && !is_harmless) leave_jpeg(info);
 }
 
-/// A small scan can pass over all pixels, so a small file with many scans could take hours. About ten are usual.
+/// Fails after 100 scans; about ten are usual. A scan of a few bytes can pass over all pixels, so a small file with
+/// many scans could take hours.
 void limit_jpeg_scans(j_common_ptr info) {
   constexpr int kMaxScans = 100;
   if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMaxScans) return;
@@ -114,8 +115,8 @@ std::uint64_t max_pixels_of_jpeg(const jpeg_decompress_struct& info, Bytes bytes
   return info.arith_code ? kMaxPixels : std::uint64_t{bytes.size()} * 8 * 64 * 8;
 }
 
-/// Converts CMYK to RGB as Pillow does. `inks` is [pixel, 4], with 255 for no ink: so Adobe stores them, and Pillow
-/// reads them, whether the file has Adobe's marker or not.
+/// Converts CMYK to RGB as Pillow does. `inks` is [pixel, 4]; 255 means no ink. Adobe's programs store inks like this,
+/// and Pillow reads all files like this, even those without Adobe's marker.
 std::vector<std::uint8_t> colours_of_inks(const std::vector<std::uint8_t>& inks) {
   std::vector<std::uint8_t> colours(inks.size() / 4 * 3);
   for (std::size_t i = 0; i < colours.size(); ++i) {

@@ -26,13 +26,13 @@ void require_whole(const Image& image) {
 /// 31 bits.
 constexpr int kPlaces = 22;
 
-/// The pixels and weights from which a new pixel is computed.
+/// A new pixel is the sum of the old pixels from `first` on, times these weights.
 struct Blend {
   std::size_t first = 0;
   std::vector<std::int32_t> weights;
 };
 
-/// Returns one per new pixel of a row or column.
+/// Returns a Blend for each new pixel of a row or column.
 std::vector<Blend> blends(int old_size, int new_size) {
   const double scale = static_cast<double>(old_size) / new_size;
   const double reach = std::max(scale, 1.0);
@@ -100,8 +100,8 @@ Image with_height(const Image& image, int height) {
 
 // ---- Random numbers -----------------------------------------------------------------------------
 
-/// Returns a uniform number below `bound`. The lowest 2^64 mod bound values are mixed again, since they would make some
-/// results more likely than others.
+/// Returns a number that is uniform below `bound` if `value` is uniform below 2^64. The lowest 2^64 mod bound values
+/// are mixed again, since they would make some results more likely than others.
 std::int64_t uniform_below(std::uint64_t bound, std::uint64_t value) {
   const std::uint64_t num_rejected = (0 - bound) % bound;
   while (value < num_rejected) value = mixed(value);

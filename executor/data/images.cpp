@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The content of a path, with its own labels.
+/// The pictures of a folder or a CIFAR file, with the label names that are found there.
 struct Opened {
   std::vector<int> labels;
   std::vector<std::string> label_names;
@@ -239,7 +239,7 @@ Opened open_either(const fs::path& path) {
     throw InvalidInput(fmt::format("{}: cannot be read: {}", path.string(), error.message()));
   if (fs::is_directory(status)) return open_folder(path);
   if (fs::is_regular_file(status)) return open_cifar(path);
-  throw InvalidInput(path.string(), "must be a folder of images or a binary file of CIFAR", "neither file nor folder");
+  throw InvalidInput(path.string(), "must be a folder of images or a binary file of CIFAR", "neither");
 }
 
 }  // namespace

@@ -11,8 +11,8 @@ namespace frostpipe {
 /// Labelled pictures, in an order that depends only on their files. Pictures of a folder are decoded on request.
 class ImageData {
  public:
-  /// `labels` has an index into `label_names` per picture. `load` and `place` return those of picture i; `load` must be
-  /// safe to call from several threads.
+  /// `labels` has an index into `label_names` per picture. `load` returns picture i and `place` its location; `load`
+  /// must be safe to call from several threads.
   ImageData(std::vector<int> labels, std::vector<std::string> label_names, std::function<Image(int)> load,
             std::function<std::string(int)> place, std::string fingerprint);
 
@@ -24,7 +24,8 @@ class ImageData {
   Image load(int i) const;
   /// Returns the location of picture i: its file; for CIFAR file and record, "test_batch.bin: record 7".
   std::string place(int i) const { return place_(i); }
-  /// Returns a hash of a CIFAR file's bytes, or of the names and sizes of a folder's pictures, which may be many.
+  /// Returns a hash of a CIFAR file's bytes, or of the names and sizes of a folder's pictures (a folder may have too
+  /// many to read them all).
   const std::string& fingerprint() const { return fingerprint_; }
 
  private:
@@ -54,7 +55,8 @@ class ImageData {
 /// for fewer than two labels.
 ImageData open_images(const std::filesystem::path& path);
 
-/// Does the same for test data: labels are indices into `label_names`, and any other label is an error.
+/// Does the same for test data: labels are indices into `label_names`, and any other label is an error. One label is
+/// enough.
 ImageData open_images(const std::filesystem::path& path, const std::vector<std::string>& label_names);
 
 }  // namespace frostpipe

@@ -22,7 +22,8 @@ struct Part {
   std::size_t end;
 };
 
-/// Returns parts of `room` tokens, each beginning room - stride after the previous one, until one reaches the end.
+/// Returns parts of `room` tokens, each beginning room - stride after the previous one, until one reaches the end; the
+/// last one may be shorter. Unless one part holds all tokens, `room` must be greater than `stride`.
 std::vector<Part> overlapping_parts(std::size_t num_tokens, std::size_t room, std::size_t stride) {
   std::vector<Part> parts;
   for (std::size_t begin = 0;; begin += room - stride) {
@@ -31,7 +32,8 @@ std::vector<Part> overlapping_parts(std::size_t num_tokens, std::size_t room, st
   }
 }
 
-/// Sets the window's positions. The arguments are code points of the context.
+/// Sets start_position and end_position if the window contains the whole answer, [answer_begin, answer_end) in code
+/// points of the context.
 void mark_answer(Window& window, int answer_begin, int answer_end) {
   const std::vector<TokenSpan>& spans = window.spans;
   if (spans.empty() || spans.front().begin > answer_begin || spans.back().end < answer_end) return;

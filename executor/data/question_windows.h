@@ -12,7 +12,7 @@
 
 namespace frostpipe {
 
-/// How a sequence is made from a question and a context: before, question, between, context, after.
+/// Makes a sequence from a question and a context: before, question, between, context, after.
 struct PairTokenizer {
   std::function<SpannedTokens(std::string_view)> encode;
   PairFrame frame{};
@@ -82,9 +82,10 @@ struct NullScore {
   double score = 0;
 };
 
-/// Returns the text of each question's best span. `spans` has the spans of all windows, any number of each; a question
-/// without a span is left out. If `nulls` has scores of the question's windows, and the lowest of them is higher than
-/// the span's score, the text is empty. transformers' run_qa decides so on SQuAD 2.0, with a threshold of 0.
+/// Returns the text of each question's best span. `spans` has the spans of all windows, any number of each. If `nulls`
+/// has scores of the question's windows, and the lowest of them is higher than the span's score, or there is no span,
+/// the text is empty. transformers' run_qa decides so on SQuAD 2.0, with a threshold of 0. A question with neither
+/// spans nor scores in `nulls` is left out.
 Predictions predictions_of(const QuestionSet& set, const std::vector<Window>& windows, std::span<const SpanScore> spans,
                            std::span<const NullScore> nulls = {});
 

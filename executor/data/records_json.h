@@ -19,7 +19,8 @@ struct RecordPlace {
 /// True if the file's name says that it holds JSON (.json, .jsonl, .ndjson).
 bool is_json_file(const std::filesystem::path& path);
 
-/// True if a .json file holds records: an array of objects, or JSON Lines. Otherwise it is one object, as in SQuAD.
+/// True for .jsonl and .ndjson, and for a .json file that holds an array or JSON Lines. Another .json file is one
+/// object, as in SQuAD. Throws InvalidInput for a .json file that cannot be read or nests too deeply.
 bool has_json_records(const std::filesystem::path& path);
 
 /// Calls `take` for each record of a file, in order, until it returns false. The file is JSON Lines (an object per
@@ -34,7 +35,7 @@ struct FirstRecord {
 };
 FirstRecord first_record(const std::filesystem::path& path);
 
-/// Returns the names of an object's fields: "a", "b" and 3 more.
+/// Returns the names of an object's fields for messages: `"a", "b" and 3 more`, or `no field`.
 std::string shown_fields(const nlohmann::json& object);
 
 }  // namespace frostpipe

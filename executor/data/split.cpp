@@ -50,7 +50,7 @@ std::vector<std::size_t> shares(const std::vector<std::vector<int>>& samples_of_
   const std::size_t wanted = std::min(std::max<std::size_t>(rounded, fraction > 0 ? 1 : 0), most);
   if (fraction > 0 && wanted == 0)
     throw InvalidInput("held-out samples", "need a label with at least two samples",
-                       "impossible with " + std::to_string(num_samples) + " samples");
+                       "without one among " + std::to_string(num_samples) + " samples");
 
   std::size_t given = std::accumulate(shares.begin(), shares.end(), std::size_t{0});
   while (given < wanted) {
@@ -67,7 +67,7 @@ std::vector<std::size_t> shares(const std::vector<std::vector<int>>& samples_of_
 
 Split hold_out(const std::vector<int>& labels, int num_labels, double fraction, std::uint64_t seed) {
   if (!(fraction >= 0 && fraction < 1))
-    throw InvalidInput("held-out fraction", "must be >= 0 and < 1", std::to_string(fraction));
+    throw InvalidInput("--held-out", "must be >= 0 and < 1", std::to_string(fraction));
   std::vector<std::vector<int>> samples_of_label(static_cast<std::size_t>(num_labels));
   for (std::size_t i = 0; i < labels.size(); ++i)
     samples_of_label.at(static_cast<std::size_t>(labels[i])).push_back(static_cast<int>(i));

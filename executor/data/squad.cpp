@@ -28,7 +28,7 @@ using json::Place;
 
 // ---- Reading ------------------------------------------------------------------------------------
 
-/// Lists and objects are only named, because printing deeply nested ones could overflow the stack.
+/// Throws InvalidInput. The message shows a scalar, and of a list or an object only the kind.
 [[noreturn]] void refuse(const Place& place, std::string_view rule, const Json& value) {
   if (value.is_structured()) throw InvalidInput(place.text(), rule, value.is_array() ? "a list" : "an object");
   json::fail(place, rule, json::Json(value));
@@ -92,11 +92,11 @@ void read_answer(const Json& answer, const Place& place, const IndexedContext& c
 
 // ---- Scores -------------------------------------------------------------------------------------
 
-/// Does what Python's str.isspace() does: accepts Unicode's spaces, and the four separators of ASCII.
+/// Returns what Python's str.isspace() does: true for Unicode's spaces, and for the four separators of ASCII.
 bool is_python_space(UChar32 c) { return u_isUWhiteSpace(c) || (c >= 0x1C && c <= 0x1F); }
 
-/// Accepts the characters of Python's \w without the underscore, which is removed as punctuation: letters and
-/// everything with a numeric value.
+/// Returns whether Python's \w matches the character: a letter, or one with a numeric value. The underscore, which \w
+/// matches too, has been removed as punctuation.
 bool is_word_character(UChar32 c) { return u_isalpha(c) || u_getIntPropertyValue(c, UCHAR_NUMERIC_TYPE) != U_NT_NONE; }
 
 bool is_ascii_punctuation(UChar32 c) {
@@ -105,14 +105,14 @@ bool is_ascii_punctuation(UChar32 c) {
 
 bool is_article(const icu::UnicodeString& run) { return run == u"a" || run == u"an" || run == u"the"; }
 
-/// The words to compare, in their order, and sorted by code units, which suffices to count common words.
+/// The words to compare: in the order of the text, and sorted by code units to count common words.
 struct Words {
   std::vector<icu::UnicodeString> in_order;
   std::vector<icu::UnicodeString> sorted;
 };
 
-/// Splits a text into words to compare. Articles are whole runs of word characters; the text on both sides of one
-/// becomes separate words.
+/// Splits a text into words to compare. An article is removed if it is a whole run of word characters; the texts before
+/// and after it become separate words.
 Words words_of(std::string_view text) {
   icu::UnicodeString lower =
       icu::UnicodeString::fromUTF8(icu::StringPiece(text.data(), static_cast<std::int32_t>(text.size())));

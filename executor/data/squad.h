@@ -15,7 +15,7 @@ struct Question {
   std::string question;
   /// Index into QuestionSet::contexts.
   int context = 0;
-  /// All texts that count as right; training uses the first. Empty if the context does not answer the question (SQuAD
+  /// All answers that count as right; training uses the first. Empty if the context does not answer the question (SQuAD
   /// 2.0).
   std::vector<std::string> answers;
   /// Begin of the first answer, in code points of the context.
@@ -58,11 +58,12 @@ using Predictions = std::map<std::string, std::string>;
 /// Returns {"id": "text", ...} as the official evaluation script reads it; ids ascend. Invalid UTF-8 becomes U+FFFD.
 std::string predictions_json(const Predictions& predictions);
 
-// ---- Scores ------------------------------------------------------------------------------------- The official
-// evaluations of SQuAD 1.1 and, for a set with unanswerable questions, 2.0. Texts are compared as lists of words: in
-// lower case, without ASCII punctuation ("U.S." is "us"), without the words a, an and the, cut at spaces. Letters,
-// spaces and lower case are those of Python's Unicode strings (str.lower, str.split and \b), except that the Unicode
-// version is the ICU library's: ICU 72 knows the letters of Unicode 15, Python 3.11 those of Unicode 14.
+// ---- Scores -------------------------------------------------------------------------------------
+// These are the official evaluations of SQuAD 1.1 and, for a set with unanswerable questions, of SQuAD 2.0. They
+// compare texts as lists of words: in lower case, without ASCII punctuation ("U.S." is "us"), without the words a, an
+// and the, cut at spaces. Letters, spaces and lower case are those of Python's Unicode strings (str.lower, str.split
+// and \b), except that the Unicode version is the ICU library's: ICU 72 knows the letters of Unicode 15, Python 3.11
+// those of Unicode 14.
 
 /// Returns 1 if the prediction has the words of one of the answers, else 0. If there are no answers, returns 1 for a
 /// prediction without words.

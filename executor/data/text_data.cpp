@@ -28,7 +28,7 @@ bool is_blank_character(char c) { return c == ' ' || c == '\t' || c == '\r' || c
 
 bool is_blank(const std::string& text) { return std::all_of(text.begin(), text.end(), is_blank_character); }
 
-/// Returns the name of the label that `label`, or an element of it, gives.
+/// Returns the name of one label. `label` is the label of the row, or an element of it if that is a list.
 std::string name_of(const Json& label, const TextRow& row, const std::filesystem::path& path) {
   if (label.is_number_integer() || label.is_boolean()) return label.dump();
   if (!label.is_string())
@@ -81,7 +81,7 @@ ProblemType problem_type_of(const std::vector<TextRow>& rows, ProblemType otherw
   return otherwise;
 }
 
-/// Reads the labels of every row; each row must have some.
+/// Returns the names of every row's labels. Every row must have a value in `label`.
 std::vector<std::vector<std::string>> names_of_all(const std::vector<TextRow>& rows, ProblemType problem_type,
                                                    const std::filesystem::path& path) {
   std::vector<std::vector<std::string>> names;
@@ -188,7 +188,8 @@ TextData with_numbers(const std::filesystem::path& path, std::vector<TextRow> ro
   return data;
 }
 
-/// Converts labels, if there are any, to indices into `label_names`; others are an error.
+/// Makes the data with the labels of the rows, if they have any: numbers for regression, else indices into
+/// `label_names`, where a label that is not among them is an error.
 TextData with_known_labels(const std::filesystem::path& path, std::vector<TextRow> rows,
                            const std::vector<std::string>& label_names, ProblemType problem_type) {
   if (problem_type == ProblemType::regression) return with_numbers(path, std::move(rows));

@@ -28,12 +28,13 @@ namespace {
 
 bool has_nul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 
-/// Returns a name for the content of a file packed by gzip, in the working folder: "data.tsv" for "in/data.tsv.gz".
+/// Returns a name in the working folder for the unpacked content of a gzip file: "data.tsv" for "in/data.tsv.gz".
 std::string unpacked_name(const std::filesystem::path& path) {
   return path.extension() == ".gz" ? path.stem().string() : path.filename().string() + ".unpacked";
 }
 
-/// Searches line by line only if the content as a whole is invalid.
+/// Throws InvalidInput that names the first bad line and the number of them. Call it only if `content` has one: it
+/// searches line by line, which is slower than a check of the whole.
 void require_no_line(const std::filesystem::path& path, std::string_view content, bool (*is_bad)(std::string_view),
                      const std::string& rule, const std::string& what) {
   const std::vector<std::string_view> lines = lines_of(content);

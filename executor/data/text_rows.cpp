@@ -63,7 +63,7 @@ Flags flags_of(const Json& record) {
   return flags;
 }
 
-/// Makes columns of 0 and 1 the labels if all rows have enough of them.
+/// Makes columns of 0 and 1 the labels if there are enough that all rows have: two, or all of wanted.flag_names.
 void take_flags(const WantedRows& wanted, std::vector<Flags> flags, TextRows& read) {
   std::vector<std::string>& names = read.flag_names;
   for (const auto& [name, is_set] : flags.front()) names.push_back(name);
@@ -106,7 +106,8 @@ void require_one_text(const TableRow& header, const ColumnNames& columns, const 
     throw InvalidInput(place, fmt::format("the header must name {}", kOneText), in_quotes(header.text));
 }
 
-/// Returns the note on columns other than the text and the label that have words.
+/// Returns a note that names the columns, other than the text and the label, that have words; nothing if there are
+/// none.
 std::vector<std::string> note_on_columns(const std::filesystem::path& path, const std::vector<TableRow>& table,
                                          const Columns& columns) {
   UnusedFields unused;

@@ -18,6 +18,7 @@ struct TextRow {
   std::optional<nlohmann::json> label;
   std::string label_field{};  // field of JSON that holds the label, for errors
 
+  /// Returns the location of the label for errors: that of the row and, in JSON, the field.
   std::string label_place(const std::filesystem::path& path) const;
 };
 
@@ -31,20 +32,21 @@ struct TextRows {
 struct WantedRows {
   ColumnNames columns;
   bool needs_labels = true;
-  /// If no column holds labels, two or more columns that hold 0 or 1 in each row count as labels.
+  /// If no column holds labels, two or more columns that hold 0 or 1 (in JSON also false or true) in each row count as
+  /// labels.
   bool takes_flags = true;
   std::vector<std::string> flag_names{};  // names of these columns, all of which must be there; empty = any
 };
 
 /// Reads the rows of a table or the records of JSON. Throws InvalidInput that names file, line, field, rule and value,
-/// also if there are no rows, and for pairs of texts of which the user has not named one.
+/// also if there are no rows, and for pairs of texts if `wanted` does not name the column of one.
 TextRows read_text_rows(const std::filesystem::path& path, const WantedRows& wanted);
 
 /// Throws InvalidInput that names `place` if a record has a second text, as in `sentence1` and `sentence2`, unless
 /// `columns` names the text.
 void require_one_text(const nlohmann::json& record, const ColumnNames& columns, const std::string& place);
 
-/// Returns whether a record without a column of labels has some of 0 and 1, as WantedRows says.
+/// Returns whether two or more fields of a JSON record are 0, 1, false or true, as WantedRows::takes_flags needs them.
 bool has_flags(const nlohmann::json& record);
 
 }  // namespace frostpipe

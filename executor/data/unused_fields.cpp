@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Returns whether a value is a text with words, or a list that begins with one, or with an object.
+/// Returns whether a value is a text with words, or a list whose first element is an object or such a text.
 bool holds_text(const Json& value) {
   const Json* first = &value;
   while (first->is_array() && !first->empty()) first = &first->front();

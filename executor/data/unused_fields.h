@@ -9,10 +9,10 @@
 
 namespace frostpipe {
 
-/// Returns whether a text has more in it than blanks or a number.
+/// Returns whether a text is neither blank nor a number.
 bool holds_words(std::string_view text);
 
-/// Collects the fields of a file's records that have words, objects in a list, or a label, although nothing reads them.
+/// Collects the fields of a file's records that nothing reads although they hold words, a list of objects, or a label.
 class UnusedFields {
  public:
   /// `used` are the names of the fields that are read.

@@ -11,11 +11,11 @@ namespace frostpipe {
 // The inputs that every rank has read for itself must be the same on all hosts. Ranks that do not share a file system
 // may have other files, and would silently train another model or on other data.
 
-/// All files and options of a run, or of the measurement of a profile.
+/// All files and options of a run, or of the measurement of a profile, as one rank has read them.
 struct RunInputs {
   std::string host;
-  std::map<std::string, std::string> values;  // by purpose: "--data", "--model, config.json", "seed"
-  std::map<std::string, std::string> paths;   // paths of those that are files; they may differ from host to host
+  std::map<std::string, std::string> values;  // by name ("--data", "--model, config.json", "seed"): a value or a hash
+  std::map<std::string, std::string> paths;   // paths of inputs that are files, by name; not compared
 };
 
 /// Collects the inputs: the plan and its cluster, the data and the model's files (JSON, Jinja, text, safetensors) by a
@@ -25,15 +25,15 @@ struct RunInputs {
 /// that cannot be read.
 RunInputs run_inputs(const TrainOptions& options, const RunSettings& settings);
 
-/// Does the same for the measurement of a profile: data, the model's files, and every option.
+/// Does the same for the measurement of a profile: data, the model's files, and every option but the memory limit.
 RunInputs run_inputs(const MeasureOptions& options);
 
 /// Serializes the inputs to send them to other ranks.
 std::string to_text(const RunInputs& inputs);
 
-/// Compares the inputs of all ranks, which `texts` has by rank. Throws InvalidInput unless all equal rank 0's; it names
-/// the host of the lowest rank that differs and what differs: "host b: my.tsv: must be the same as on host a (9f...),
-/// is 3c..."
+/// Compares the inputs of all ranks, which `texts` has by rank (to_text). Throws InvalidInput unless all equal those of
+/// rank 0. The message names the host of the lowest rank that differs and the first input that does: "host b: my.tsv:
+/// must be the same as on host a (9f...), is 3c..."
 void require_equal_inputs(const std::vector<std::string>& texts);
 
 }  // namespace frostpipe

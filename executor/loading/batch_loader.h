@@ -10,22 +10,25 @@ namespace frostpipe {
 /// Loads a stage's samples in a thread while the previous mini-batch is computed.
 class BatchLoader {
  public:
-  /// With `in_place` (for GPUs), take() returns the same tensors as long as the samples' lengths and their order do not
-  /// change.
+  /// `data` must outlive this. `type` is the model's dtype; `with_input` is for a stage with the embedding. With
+  /// `in_place` (for GPUs), take() returns views of the same device memory as long as the samples' lengths and their
+  /// order do not change.
   BatchLoader(const Samples& data, at::ScalarType type, at::Device device, bool with_input, bool in_place = false)
       : data_(data), type_(type), device_(device), with_input_(with_input), in_place_(in_place) {}
   ~BatchLoader();
 
-  /// Takes `share` of `batch`, and starts to load `next_share` of the next mini-batch, if there is one.
+  /// Makes the samples `share` of `batch` available to take(): waits for them, or loads them if the call before did not
+  /// ask for them. Then starts to load the samples `next_share` of `next`, unless that is null.
   void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next, SampleRange next_share);
   /// Returns samples `range` of the mini-batch, which must lie in the share, on the stage's device.
   MicroBatch take(SampleRange range) const;
 
  private:
-  /// A share by value: a mini-batch is a view of an order that may be gone when the thread reads it.
+  /// A request to load `samples`. They are a copy, since `batch.samples` is a view of an order that may be gone when
+  /// the thread reads it.
   struct Request {
     std::vector<int> samples;
-    MiniBatch batch;  // without its samples
+    MiniBatch batch;  // its `samples` must not be read
     bool operator==(const Request& other) const;
   };
   static Request request_for(const MiniBatch& batch, SampleRange share);

@@ -60,7 +60,8 @@ int add_blocks(const std::filesystem::path& path, const Tokenizer& tokenizer, in
   return static_cast<int>(count);
 }
 
-/// Throws InvalidInput for test data whose labels, or fields, a causal model would take for text.
+/// Throws InvalidInput unless test data of a causal model are of the same kind as the data to train on: plain text, or
+/// examples. Otherwise it would take labels or JSON for text.
 void require_test_data_alike(const DataSource& source, const ColumnNames& columns) {
   const std::filesystem::path& test = source.test_data;
   if (test.empty() || !std::filesystem::is_regular_file(test)) return;
@@ -116,7 +117,7 @@ Dataset examples(const DataSource& source, const SampleOptions& options, ModelFo
   return dataset;
 }
 
-/// Makes the dataset from `parts`: one source, or one to train on and one to test on.
+/// Makes the dataset from `parts`: the data to train on and, if given, the data to test on.
 Dataset image_dataset(std::vector<ImageData> parts, const ImageInput& input) {
   Dataset dataset{.task = Task::image_classification, .label_names = parts.front().label_names()};
   for (const ImageData& part : parts) {

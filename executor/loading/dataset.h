@@ -41,8 +41,9 @@ struct Dataset {
 
 /// Returns the task of the data: a folder or a CIFAR file (.bin) holds pictures, .conll and .bio words with labels,
 /// .txt text without labels (or words, if it begins with -DOCSTART-), .json questions or records, .jsonl and .ndjson
-/// records; anything else is a table. Records and tables hold texts with labels, words with labels, or examples of what
-/// a causal model says (kind_of_records).
+/// records; anything else is a table. Records and tables hold texts with labels, words with labels, or training
+/// examples of a causal model (kind_of_records); what is not a regular file, such as a pipe, holds texts with labels.
+/// Throws InvalidInput if the data do not exist, and as kind_of_records() does.
 Task task_of(const std::filesystem::path& data, const ColumnNames& columns = {});
 
 /// Reads the data, sets the task and labels of `folder` accordingly, and converts the samples to model inputs. Test
@@ -51,14 +52,15 @@ Task task_of(const std::filesystem::path& data, const ColumnNames& columns = {})
 Dataset load_dataset(const DataSource& source, const SampleOptions& options, ModelFolder& folder);
 
 /// Reads data that the folder's model is to score, without changing the model's head. All samples are in split.train,
-/// and labels must be among the folder's. Texts and words need no labels, and for a classifier of texts each line of a
-/// .txt file is a text. Prompts without an answer are left out where answers are optional. Throws InvalidInput as
-/// load_dataset() does, and, except for regression, unless the folder names its labels, each differently.
+/// and labels must be among the folder's. Texts and words need no labels; each line of a .txt file is a text for a
+/// classifier of texts, and a sentence for a classifier of words. Prompts without an answer are left out where answers
+/// are optional. Throws InvalidInput as load_dataset() does, and, for data that are classified, unless the folder names
+/// its labels, each differently.
 Dataset load_to_score(const std::filesystem::path& data, const SampleOptions& options, ModelFolder& folder,
                       Answers answers = Answers::required);
 
-/// Do what load_dataset() and load_to_score() do, for pictures. Labels are in the order of `known_labels` if the data
-/// have the same ones.
+/// These do what load_dataset() and load_to_score() do, for pictures and without a model folder: they leave
+/// `answer_shape` unset. Labels are in the order of `known_labels` if the data have the same ones.
 Dataset load_pictures(const DataSource& source, const ImageInput& input, const std::vector<std::string>& known_labels);
 Dataset load_pictures_to_score(const std::filesystem::path& data, const ImageInput& input,
                                const std::vector<std::string>& labels);

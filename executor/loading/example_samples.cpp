@@ -20,7 +20,7 @@ struct Sample {
   std::vector<TokenRange> learned;
 };
 
-/// Adds a token after the last one; adjacent ranges are joined.
+/// Adds `token`, which must not precede the tokens in `learned`, and joins adjacent ranges.
 void learn(std::int64_t token, std::vector<TokenRange>& learned) {
   if (learned.empty() || learned.back().end != token) learned.push_back({token, token});
   learned.back().end = token + 1;
@@ -69,7 +69,7 @@ class Encoder {
       throw InvalidInput(fmt::format("{}: {}", place, error.what()));
     }
     if (rendered.said.empty())
-      throw InvalidInput(place, "the chat template must write what the assistant says", "nothing of it there");
+      throw InvalidInput(place, "the chat template must write the assistant's messages", "without any of them");
     const SpannedTokens tokens = tokens_.written(rendered.text);
     return {tokens.ids, tokens_of(rendered, tokens, 0)};
   }

@@ -19,12 +19,12 @@ struct ExampleOptions {
 /// Adds the examples of a file (read_examples), one sample each, using the folder's tokenizer and chat template. Chats
 /// are rendered by the template, as are instructions if there is one; completions and plain texts get the end-of-text
 /// token. The loss is on completions, including that token, and on the assistant's messages (ChatTemplate::render): on
-/// every token with at least one of their bytes. Samples without a predicted token after truncation are left out.
-/// Examples without an answer are left out too, where they are allowed. Returns the number of added samples; `notes`
-/// reports what was truncated and left out.
+/// every token with at least one of their bytes. Samples in which, after truncation, no predicted token has a loss are
+/// left out; so are examples without an answer, where they are allowed. Returns the number of added samples; `notes`
+/// reports how many were truncated and left out.
 ///
-/// Throws InvalidInput that names file and line, also if the folder has no template for chats, and if nothing remains
-/// to train on of examples with answers.
+/// Throws InvalidInput that names file and line, also if there are chats and the folder has no template for them, and
+/// if the file has examples with answers but all samples would be left out.
 int add_examples(const std::filesystem::path& path, const ColumnNames& columns, const ModelFolder& folder,
                  const ExampleOptions& options, EncodedData& data, std::vector<std::string>& notes);
 

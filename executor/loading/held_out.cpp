@@ -20,7 +20,7 @@ auto naming(const std::filesystem::path& file, Call call) {
   }
 }
 
-/// Returns whether the source itself determines the test samples: a separate file, or none.
+/// Returns whether the test samples are not chosen at random, since they are a separate file or there are to be none.
 bool is_given(const DataSource& source) { return !source.test_data.empty() || source.held_out == 0; }
 
 Split given_split(int num_train, const Dataset& dataset) {

@@ -6,10 +6,10 @@
 
 namespace frostpipe {
 
-/// How pixels are converted to a model's input.
+/// The conversion of pictures to a model's input.
 struct ImageInput {
-  int size = 224;  // height and width; other pictures are resized
-  int tokens = 197;
+  int size = 224;    // height and width; other pictures are resized
+  int tokens = 197;  // of a picture in the layers
   Normalisation normalisation;
   Augmentation augmentation;  // for training
   std::uint64_t seed = 1;
@@ -21,8 +21,8 @@ class ImageSamples final : public Samples {
   ImageSamples(std::vector<ImageData> parts, ImageInput input);
   int size() const override { return static_cast<int>(place_.size()); }
   int tokens(int) const override { return input_.tokens; }
-  /// Returns a hash of the sample's number and label, which suffices because a run's pictures do not change. Not valid
-  /// with augmentation, where a cache cannot be used.
+  /// Returns a hash of the sample's number and label, which suffices because a run's pictures do not change. With
+  /// augmentation the model's input changes, so the key must not be used.
   std::uint64_t key(int sample) const override;
   std::vector<std::int64_t> distinct_tokens(std::span<const int>) const override { return {}; }
   std::uint64_t fingerprint() const override;

@@ -3,7 +3,7 @@
 
 namespace frostpipe {
 
-/// Implement load_dataset() and load_to_score() for texts with a label, with several labels, or with a number.
+/// These implement load_dataset() and load_to_score() for texts with a label, with several labels, or with a number.
 Dataset labelled_texts(const DataSource& source, const SampleOptions& options, ModelFolder& folder);
 Dataset texts_to_score(const std::filesystem::path& data, const SampleOptions& options, ModelFolder& folder);
 

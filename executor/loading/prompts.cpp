@@ -68,7 +68,7 @@ std::vector<Prompt> read_prompts(const std::filesystem::path& path, const Column
                                  const ModelFolder& folder, std::vector<std::string>& notes) {
   const Reader reader(folder);
   std::vector<Prompt> prompts;
-  std::vector<std::string> notes_on_fields;  // which load_to_score() reports
+  std::vector<std::string> notes_on_fields;  // not reported here: load_to_score() reports the same ones
   const std::vector<Example> examples = read_examples(path, columns, Answers::optional, notes_on_fields);
   for (const Example& example : examples)
     if (std::optional<Prompt> prompt = reader.read(example)) prompts.push_back(*std::move(prompt));

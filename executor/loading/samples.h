@@ -11,14 +11,14 @@ namespace frostpipe {
 
 /// The samples of one optimizer step over all replicas, or of one step of an evaluation.
 struct MiniBatch {
-  std::span<const int> samples;       // numbers of Samples
+  std::span<const int> samples;       // sample numbers, from 0 to Samples::size() - 1
   std::vector<std::int64_t> lengths;  // number of tokens of each sample
   int num_shards = 1;                 // number of nodes; each has an equal, contiguous part of the samples
   int epoch = -1;                     // training epoch, which determines image augmentation; -1: no augmentation
   std::uint64_t dropout_seed = 0;     // for this step; 0: no dropout
 };
 
-/// The samples of a run. Loading is thread-safe.
+/// The samples of a run. load() is thread-safe.
 class Samples {
  public:
   virtual ~Samples() = default;
@@ -36,8 +36,8 @@ class Samples {
   }
   /// Returns a hash of all samples and labels.
   virtual std::uint64_t fingerprint() const = 0;
-  /// Loads some samples of a mini-batch, packed, on the host. `type` is the model's dtype; `with_input` is for a stage
-  /// with the embedding.
+  /// Loads some samples of a mini-batch, packed, on the host. `type` is the model's dtype. `with_input` also loads the
+  /// model's input, which a stage with the embedding needs.
   virtual MicroBatch load(const MiniBatch& batch, std::span<const int> samples, at::ScalarType type,
                           bool with_input) const = 0;
 };
@@ -50,15 +50,16 @@ inline std::span<const int> samples_of(const MiniBatch& batch, SampleRange range
 /// Returns mini-batch `index` of an epoch: the index-th slice of `order`; the last one may be short. It has one shard.
 MiniBatch mini_batch(const Samples& data, std::span<const int> order, int global_batch_size, int index);
 
-/// Divides `order` into batches of consecutive samples: each has as many as fit into max_tokens, at least one and at
-/// most max_samples.
+/// Divides `order` into batches of consecutive samples. Each has as many samples as have at most max_tokens tokens
+/// together, but at least one and at most max_samples.
 std::vector<SampleRange> batches_of(const Samples& data, std::span<const int> order, int max_samples,
                                     std::int64_t max_tokens);
 
-/// Returns the mean number of tokens per sample, rounded.
+/// Returns the mean number of tokens per sample, rounded. The batch must not be empty.
 int mean_length(const MiniBatch& batch);
 
-/// Returns the fraction of a causal model's tokens that have a loss, from at most the first 1,000 samples.
+/// Returns the fraction of a causal model's tokens that have a loss, in at most the first 1,000 samples; 1 if there are
+/// no samples.
 double learned_part(const Samples& data, std::span<const int> samples);
 
 /// Returns the mean number of tokens of the samples; 0 if there are none.
@@ -114,7 +115,7 @@ class TokenSamples final : public Samples {
 /// the length of the list.
 std::vector<std::size_t> answer_begins(const Samples& data, std::span<const int> samples, const AnswerShape& shape);
 
-/// Returns a random key per sample for this step.
+/// Returns a random key per sample for this step, int64 [samples]; an undefined tensor without dropout.
 at::Tensor dropout_keys(const MiniBatch& batch, std::span<const int> samples);
 
 }  // namespace frostpipe

@@ -25,7 +25,7 @@ Dataset encoded(TaggedWords words, const std::filesystem::path& source, const Sa
   const std::size_t most = longest(options, folder), around = encoder.before.size() + encoder.after.size();
   if (most <= around)
     throw InvalidInput("--max-tokens",
-                       fmt::format("must be at least {}, a token more than stand around a text", around + 1),
+                       fmt::format("must be at least {}, for a token besides those around a text", around + 1),
                        std::to_string(most));
   EncodedData encoded{.token_ids = {}, .labels = {}};
   Dataset dataset{.task = Task::token_classification, .label_names = words.label_names};

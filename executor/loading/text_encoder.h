@@ -11,12 +11,14 @@
 
 namespace frostpipe {
 
-/// Reads a model's tokenizer. Throws InvalidInput also if it has more tokens than config.json says.
+/// Reads a model's tokenizer. Throws InvalidInput as Tokenizer's constructor does, and if the vocabulary without added
+/// tokens, or the end-of-text token, exceeds vocab_size in config.json. Encoding then throws InvalidInput for other
+/// added tokens beyond vocab_size.
 Tokenizer tokenizer_of(const ModelFolder& folder);
 
 /// Returns a thread-safe function that encodes a text for the folder's classifier or language model, with the
 /// tokenizer's special tokens ([CLS] and [SEP] for BERT), truncated to `max_tokens`. An empty text without special
-/// tokens becomes the end-of-text token.
+/// tokens becomes the end-of-text token; the function throws InvalidInput if there is none.
 std::function<std::vector<std::int32_t>(std::string_view)> text_encoder(const ModelFolder& folder, int max_tokens);
 
 /// Converts a text that is given word by word to tokens.
@@ -26,6 +28,7 @@ struct WordEncoder {
   /// byte-level tokenizer, add_prefix_space). There may be none.
   std::function<std::vector<std::int32_t>(std::string_view)> tokens_of;
 };
+/// Returns the encoder of the folder's tokenizer. Throws as tokenizer_of() does.
 WordEncoder word_encoder(const ModelFolder& folder);
 
 /// Tokenizes the texts of a causal model.
@@ -34,8 +37,10 @@ struct CausalEncoder {
   std::function<SpannedTokens(std::string_view)> written;
   std::vector<std::int32_t> before_text;  // tokens before a text that is not a chat, such as <s>; none for GPT-2
   std::int32_t end_of_text = 0;           // token at the end of a text or completion
-  std::function<std::string(std::span<const std::int32_t>)> text_of;  // without special tokens
+  std::function<std::string(std::span<const std::int32_t>)> text_of;  // decodes ids, leaving out special tokens
 };
+/// Returns the encoder of the folder's tokenizer. Throws as tokenizer_of() does, and InvalidInput if the tokenizer has
+/// no end-of-text token.
 CausalEncoder causal_encoder(const ModelFolder& folder);
 
 }  // namespace frostpipe

@@ -16,6 +16,7 @@ namespace frostpipe {
 class ScalarLog {
  public:
   explicit ScalarLog(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  /// Appends a step's figures. In scalars.jsonl, those that are not finite are null.
   void write(int step, const std::vector<NamedValue>& values) const;
   /// Removes the files of an earlier run.
   void begin_anew() const;
@@ -24,7 +25,8 @@ class ScalarLog {
   std::filesystem::path folder_;
 };
 
-/// Returns one record of an event file (TensorFlow's TFRecord): length, its checksum, the data, its checksum.
+/// Returns one record of an event file (TensorFlow's TFRecord): the data's length, the length's checksum, the data, the
+/// data's checksum.
 std::string event_record(std::string_view data);
 
 }  // namespace frostpipe

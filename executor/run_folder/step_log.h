@@ -17,16 +17,16 @@ class StepLog {
  public:
   explicit StepLog(const std::filesystem::path& folder) : path_(folder / "steps.jsonl") {}
 
-  /// Returns false if the log cannot be written.
+  /// Appends a line per step. Returns false if the log cannot be written.
   bool write(const std::vector<StepRecord>& steps);
-  /// True if this process has written a step.
+  /// Returns whether a write() of this object has succeeded.
   bool has_written() const { return has_written_; }
   /// Returns the steps before `num_steps`, in order. Steps that could not be written are missing; all are missing if
   /// the log is not a regular file.
   std::vector<StepRecord> read(int num_steps) const;
   /// Removes the log of an earlier run.
   void begin_anew() const;
-  /// Copies the steps of the run in that folder, if it has such a log.
+  /// Replaces the log by that of the run in `other_folder`, if it has one. Errors are ignored.
   void begin_with(const std::filesystem::path& other_folder) const;
 
  private:

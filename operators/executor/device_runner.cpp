@@ -26,10 +26,10 @@ void update_all(const at::Tensor& values, const at::Tensor& gradient, const at::
 
 /// A task's inputs; tensors that it does not read are undefined.
 struct DeviceRunner::Inputs {
-  at::Tensor gradient;    // of this layer's output, summed over the layers that read it
-  at::Tensor product;     // of this layer's convolution
+  at::Tensor gradient;    // incoming gradient (grad_output), summed over the operators that contribute to it
+  at::Tensor product;     // output of this layer's convolution
   at::Tensor normalised;  // this layer's output
-  at::Tensor activation;  // of an earlier layer, or the pictures
+  at::Tensor activation;  // input of this layer, or the addend of its batch norm, or the scores of the loss
   NormStatistics statistics;
   at::Tensor sums;             // of the batch norm's gradient
   at::Tensor weight_gradient;  // summed over all samples, for the updated part of the weights
@@ -120,8 +120,8 @@ double DeviceRunner::end_iteration(NetState& state) {
   return std::exchange(loss_, 0);
 }
 
-/// Posts the receives of the new weights of layers whose old weights no task from `place` on reads. They overwrite the
-/// old ones.
+/// Posts the receives of the new weights of layers whose old weights no task from `place` on reads. The new weights
+/// overwrite the old ones.
 void DeviceRunner::expect_new_weights(int place) {
   for (const int transfer : new_weights_from_[place]) {
     const int task = tasks_.transfers[transfer].task;
@@ -129,7 +129,8 @@ void DeviceRunner::expect_new_weights(int place) {
   }
 }
 
-/// Posts the receives of the next kTasksAhead tasks, and waits for those of this task.
+/// Posts the receives of kTasksAhead tasks, beginning with this one, and of new weights that may arrive now, and waits
+/// for those of this task.
 void DeviceRunner::wait_for(int place) {
   expect_new_weights(place);
   for (; expected_ < std::min(place + kTasksAhead, static_cast<int>(own_.order.size())); ++expected_)
@@ -199,8 +200,8 @@ DeviceRunner::Inputs DeviceRunner::inputs_of(int task) const {
   return inputs;
 }
 
-/// Computes the output of a task that is no update. Without batch norm, the gradients of a ReLU are masked by the
-/// layer's product, which is an input for this purpose alone.
+/// Computes the output of a task that is no update. For a layer with a ReLU and without batch norm, the input gradient
+/// and the weight gradient have the layer's product as an input, only to mask the incoming gradient by it.
 at::Tensor DeviceRunner::output_of(int task, const Inputs& in) {
   const OperatorTask& one = tasks_.tasks[task];
   const Operator& op = plan_.graph.operators[one.op];

@@ -31,14 +31,16 @@ class DeviceRunner {
   /// and `momentum` in run_task(), are the parts that held_by() gives this device. Nothing else may use `state` until
   /// end_iteration().
   void begin_iteration(const NetState& state, const at::Tensor& pictures, const at::Tensor& labels);
-  /// Waits for what tasks()[place] reads from other devices. Must be called before run_task(), for every place in turn.
+  /// Posts receives, and waits for what tasks()[place] reads from other devices. Must be called before run_task(), for
+  /// every place in turn, unless the plan has only one device.
   void wait_for(int place);
   /// Runs tasks()[place]. Places must be run in ascending order, each followed by send_outputs().
   void run_task(int place, std::vector<NetMomentum>& momentum, const UpdateRule& rule);
   /// Sends those outputs of the last task that other devices read.
   void send_outputs();
-  /// Writes this device's new weights to `state`, and waits until those from other devices have arrived there; they may
-  /// arrive as soon as no later task reads a layer's old weights. Returns this device's part of the mean loss.
+  /// Writes this device's new weights to `state`, and waits until those from other devices have arrived there. A
+  /// layer's new weights may arrive as soon as no later task reads its old ones. Returns this device's part of the mean
+  /// loss.
   double end_iteration(NetState& state);
 
  private:

@@ -8,7 +8,7 @@
 
 namespace frostpipe {
 
-/// The momentum of one layer, with the shapes of `weights` and `norm` of its state. On a device, only the momentum of
+/// The momentum of one layer, with the shapes of `weights` and `norm` of its state. A device holds only the momentum of
 /// the parts that it updates.
 struct NetMomentum {
   at::Tensor weights, norm;

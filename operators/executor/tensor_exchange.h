@@ -11,7 +11,7 @@ class TensorExchange {
   /// Starts to send a tensor from this device. The tensor must not change until the iteration's end.
   virtual void send(int transfer, const at::Tensor& tensor) = 0;
   /// Posts the receive of a transfer to this device into `into`, which must be contiguous. Must be called once per
-  /// transfer, before take().
+  /// transfer and iteration, before take().
   virtual void expect(int transfer, const at::Tensor& into) = 0;
   /// Waits until the transfer has arrived.
   virtual void take(int transfer) = 0;

@@ -4,7 +4,7 @@ namespace frostpipe {
 namespace {
 
 constexpr Bytes kFloat = 4;
-/// An update by SGD with momentum reads weight, gradient and momentum, and writes the first and the last.
+/// An update by SGD with momentum reads weight, gradient and momentum, and writes weight and momentum.
 constexpr double kUpdatePasses = 5;
 
 using Kind = OperatorKind;

@@ -17,8 +17,8 @@ struct CountedOperators {
 };
 
 /// Returns the operators of an iteration of a net in float32, in the order of one device. An addition and a ReLU are
-/// part of the batch norm before them or, without one, of the forward. Names, kinds and edges determine the inputs of
-/// each operator, so they can be computed from the net alone.
+/// part of the batch norm before them; without batch norm, a ReLU is part of the forward. Layers, kinds and edges
+/// determine the inputs of each operator, so that a device can compute the operators from the graph and the net alone.
 CountedOperators counted_operators(const NetShape& net, int batch);
 
 }  // namespace frostpipe

@@ -25,7 +25,8 @@ class NetMaker {
     double relu_limit = NetLayer().relu_limit;
   };
 
-  /// Adds a convolution with batch norm. Its output has as many pixels on a side as its input, divided by the stride.
+  /// Adds a convolution with batch norm. Its output has as many pixels on a side as its input, divided by the stride
+  /// and rounded up.
   int add(const std::string& name, const Convolution& one, std::optional<int> input = std::nullopt) {
     const int from = input.value_or(last());
     const int size = size_of(from), in_last_stride = size % one.stride == 0 ? one.stride : size % one.stride;
@@ -61,7 +62,7 @@ class NetMaker {
                  .out_size = (size_of(last()) + 2 * padding - kernel) / stride + 1});
   }
 
-  /// Adds average pooling to the means of size x size equal regions.
+  /// Adds average pooling to size x size pixels, each the mean of a region (AdaptiveAvgPool2d).
   int add_mean(const std::string& name, int size = 1) {
     return push({.name = name,
                  .kind = NetLayer::Kind::average_pooling,
@@ -147,7 +148,7 @@ class MobileNetMaker : public NetMaker {
   const MobileNetShape& shape_;
 };
 
-/// Returns a multiple of depth_divisible_by near the value, and at least nine tenths of it.
+/// Returns a multiple of depth_divisible_by near the value, but at least min_depth and nine tenths of the value.
 int rounded_channels(double value, const MobileNetV2Shape& shape) {
   const double whole = std::nearbyint(value);
   const int divisor = shape.depth_divisible_by;

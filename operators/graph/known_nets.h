@@ -42,7 +42,7 @@ NetShape vgg(const std::string& name, const VggShape& shape);
 struct MobileNetShape {
   int picture_size = kImageNetPixels, num_classes = kImageNetClasses;
   double depth_multiplier = 1;
-  int min_depth = 8;  // channels of any layer
+  int min_depth = 8;  // least number of channels of a convolution
   bool tf_padding = true;
   bool relu6 = true;
   double norm_epsilon = 1e-3;
@@ -63,7 +63,7 @@ NetShape mobilenet_v2(const std::string& name, const MobileNetV2Shape& shape);
 const std::vector<std::string>& known_nets();
 
 /// Returns one of known_nets(), for pictures of `picture_size` x `picture_size` pixels. Throws InvalidInput that lists
-/// the names for an unknown one, and if the pictures are too small.
+/// the names for an unknown one, and if the pictures are too small for a VGG.
 NetShape find_net(const std::string& name, int picture_size = kImageNetPixels, int num_classes = kImageNetClasses);
 
 }  // namespace frostpipe

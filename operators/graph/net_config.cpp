@@ -27,8 +27,8 @@ const std::map<std::string, std::vector<int>> kVggDepths = {{"vgg11_bn", {1, 1, 
                                                             {"vgg16_bn", {2, 2, 3, 3, 3}},
                                                             {"vgg19_bn", {2, 2, 4, 4, 4}}};
 
-/// Returns the field `key`, or `otherwise` if it is missing. Throws InvalidInput unless it is a whole number > 0 that
-/// fits into shapes.
+/// Returns the field `key`, or `otherwise` if it is missing. Throws InvalidInput unless it is a whole number from 1 to
+/// kMax.
 int small_number(const ConfigFields& fields, const char* key, int otherwise) {
   constexpr int kMax = 1 << 16;
   const std::int64_t value = fields.positive(key, otherwise);
@@ -63,7 +63,8 @@ int picture_size_from(const Json& pixels, const std::string& place) {
   return size.get<int>();
 }
 
-/// Returns the size of pictures of a folder of transformers: preprocessor_config.json's, or image_size, or 224.
+/// Returns the picture size of a folder in transformers' format: that of preprocessor_config.json, else image_size,
+/// else 224.
 int transformers_picture_size(const std::filesystem::path& folder, const ConfigFields& fields) {
   const Json& image_size = fields.given("image_size");
   const std::filesystem::path path = folder / "preprocessor_config.json";

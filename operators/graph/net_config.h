@@ -22,8 +22,8 @@ NetKind net_kind_of(const ConfigFields& fields, const std::string& file);
 
 /// Returns the net that `fields` describe, with the name `name`. It reads every field that changes the net through
 /// `fields`, so that ConfigFields::require_known() may follow. The size of pictures is that of `folder`'s
-/// preprocessor_config.json, if there is one, else config.json's; for a VGG it is config.json's. The number of labels
-/// is num_classes for a VGG, else 1000.
+/// preprocessor_config.json, else that of config.json; for a VGG it is that of config.json. If the file does not say
+/// it, it is 224. The number of labels is num_classes for a VGG (default: 1000), else 1000.
 NetShape net_from_config(NetKind kind, const std::string& name, const std::filesystem::path& folder,
                          const ConfigFields& fields);
 

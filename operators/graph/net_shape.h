@@ -11,8 +11,8 @@ namespace frostpipe {
 /// batch norm, the addition of another layer's output, ReLU. A linear layer reads its input's channels and pixels as
 /// one row.
 struct NetLayer {
-  /// Average pooling gives the means of as many equal regions as its output has pixels (AdaptiveAvgPool2d); its kernel,
-  /// stride and padding are ignored.
+  /// Average pooling gives the mean of one region for each pixel of its output (AdaptiveAvgPool2d); its kernel, stride
+  /// and padding are ignored.
   enum class Kind { convolution, max_pooling, average_pooling };
   std::string name;
   Kind kind = Kind::convolution;
@@ -36,7 +36,7 @@ struct NetShape {
 
 bool is_pooling(const NetLayer& layer);
 
-/// Returns a hash of the layers, which does not depend on the net's name. Not cryptographic.
+/// Returns a hash of the layers and the shape of pictures, which does not depend on the net's name. Not cryptographic.
 std::string fingerprint(const NetShape& net);
 
 /// Returns the number of parameters of the kernel and the bias, without those of batch norm.

@@ -49,7 +49,7 @@ struct Operator {
   int layer = 0;
   /// Size of the output for the whole mini-batch; for statistics, of the message that every part sends.
   Bytes output_bytes = 0;
-  /// Size of the layer's weights; 0 if the operator uses none.
+  /// Size of the layer's weights or, for a norm_update, of scale and shift; 0 if the operator uses none.
   Bytes weight_bytes = 0;
   std::vector<ClassCost> times;
   bool operator==(const Operator&) const = default;
@@ -85,8 +85,10 @@ std::vector<int> topological_order(const OperatorGraph& graph);
 /// operators that only these needed. A frozen batch norm normalises with its running statistics.
 OperatorGraph frozen(const OperatorGraph& graph, int layers);
 
-/// Throws InvalidInput ("SOURCE: edges[3]: ...") unless names are unique, edges lead from operator to operator, there
-/// is no cycle, updates end the iteration, and device classes occur once per operator.
+/// Throws InvalidInput ("SOURCE: edges[3]: ...") unless there are operators, their names are unique, each has a device
+/// class at most once, and edges lead from operator to operator, at most one from one to another, without a cycle. No
+/// edge leads from an update; those to an update are the edges of kind weight_gradient, and those to a norm_update are
+/// of kind statistics.
 void validate(const OperatorGraph& graph, std::string_view source);
 
 /// The JSON has the envelope "frostpipe.operator_profile". Reading validates.

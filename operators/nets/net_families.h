@@ -11,9 +11,10 @@ namespace frostpipe {
 
 struct NetFolder;
 
-/// The contents of a folder's config.json and of the file of its preprocessing, beside the net itself.
+/// The properties that a folder's config.json and, for transformers' families, preprocessor_config.json give in
+/// addition to the net's layers.
 struct NetConfig {
-  std::vector<std::string> label_names;  // empty if it names none
+  std::vector<std::string> label_names;  // empty if config.json names none
   Normalisation normalisation;
   double dropout = 0;  // before or in the classifier, in training
 };
@@ -36,7 +37,7 @@ struct NetFamily {
   /// Files are written with the first naming, unless is_written_as_read.
   std::span<const TensorNaming> namings;
   bool is_written_as_read = false;
-  /// Writes config.json, and the file of its preprocessing, for a net with the source's labels.
+  /// Writes config.json and, for transformers' families, preprocessor_config.json, for a net with the source's labels.
   void (*write_config)(const NetFolder& source, const std::filesystem::path& target);
 };
 

@@ -19,7 +19,7 @@ struct NetFolder {
   std::vector<std::string> label_names;  // empty if the folder names none
   bool classifies_other_labels = false;  // the folder's classifier has other labels, so it starts at random
   ProblemType problem_type = ProblemType::single_label;  // of the folder's classifier
-  std::string name;                                      // as ModelFolder's
+  std::string name;                                      // as in ModelFolder
   Normalisation normalisation;
   double dropout = 0;  // as in NetConfig; frostpipe trains without dropout
 };
@@ -35,8 +35,8 @@ NetFolder open_net_folder(const std::filesystem::path& path);
 void set_labels(NetFolder& folder, const std::vector<std::string>& label_names);
 
 /// Returns the parts that will start at random: "the whole model" without weights, else tensors of the classifier.
-/// Throws InvalidInput unless the files have every other tensor, and if the folder's classifier is used but does not
-/// predict one of several labels.
+/// Throws InvalidInput unless the files have every other tensor in its shape (may_be_missing() names exceptions), and
+/// if the folder's classifier is used but does not predict one of several labels.
 std::vector<std::string> check_weights(const NetFolder& folder, const WeightFiles& files);
 
 /// Returns the folder's weights in float32; the parts that check_weights() names are those of random_state().

@@ -64,7 +64,8 @@ at::Tensor partial_norm_gradient(const NetLayer& layer, const NormStatistics& st
 at::Tensor normalise_gradient(const NetLayer& layer, const NetLayerState& state, const NormStatistics& statistics,
                               const at::Tensor& x, const at::Tensor& gradient, const at::Tensor& sums);
 
-/// Moves the running statistics towards the mini-batch's by kNormMomentum; the variance is unbiased, as in PyTorch.
+/// Moves the running statistics towards the mini-batch's by kNormMomentum, with the unbiased variance, as PyTorch does,
+/// and counts the mini-batch.
 void update_running(NetLayerState& state, const NormStatistics& statistics);
 
 /// The contribution of some samples to the mean cross entropy of `batch` samples, and the gradient with respect to
@@ -75,7 +76,7 @@ struct LossPart {
 };
 LossPart cross_entropy(const at::Tensor& scores, const at::Tensor& labels, int batch);
 
-/// Returns the scores of pictures with running statistics: [samples, classes].
+/// Returns the net's scores of pictures, [samples, classes]. Batch norms use their running statistics.
 at::Tensor scores_of(const NetShape& net, const NetState& state, const at::Tensor& pictures);
 
 }  // namespace frostpipe

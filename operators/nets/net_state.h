@@ -26,8 +26,9 @@ at::Tensor kernel_of(const NetLayer& layer, const NetLayerState& state);
 at::Tensor bias_of(const NetLayer& layer, const NetLayerState& state);
 
 /// Initializes a net as transformers initializes a ResNet: kernels from a normal distribution with the standard
-/// deviation sqrt(2 / (out x kernel^2)) (He et al. 2015, mode fan_out), linear layers uniformly within +-1 / sqrt(in),
-/// batch norms with scale 1 and shift 0. A layer's values depend on the seed and the layer alone.
+/// deviation sqrt(2 x groups / (out x kernel^2)) (He et al. 2015, mode fan_out) and their biases with 0, linear layers
+/// uniformly within +-1 / sqrt(in), batch norms with scale 1 and shift 0. A layer's values depend on the seed and on
+/// the layer's index and shape alone.
 NetState random_state(const NetShape& net, std::uint64_t seed, at::ScalarType type);
 
 /// Returns a deep copy.

@@ -30,7 +30,7 @@ BlockLayer parse_block_layer(const std::string& name) {
   const int fields =
       is_shortcut ? std::sscanf(name.c_str(), "stage%d.%d.", &layer.stage, &layer.block) + 1
                   : std::sscanf(name.c_str(), "stage%d.%d.conv%d", &layer.stage, &layer.block, &layer.convolution);
-  FROSTPIPE_CHECK(fields == 3, "resnet() names a layer of a block so");
+  FROSTPIPE_CHECK(fields == 3, "resnet() gives the layers of a block such names");
   return layer;
 }
 

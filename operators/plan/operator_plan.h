@@ -93,8 +93,10 @@ Nanoseconds message_occupancy_ns(const OperatorMachine& machine, int from, int t
 /// so need its weights; for a norm_update, those that apply the batch norm or its gradient. Empty for other operators.
 std::vector<std::vector<int>> holders_of(const OperatorGraph& graph, const OperatorPlacement& placement);
 
-/// Throws InvalidInput ("SOURCE: placement[3]: ...") unless the graph is valid, ranges cover the mini-batch, and the
-/// order has every part once.
+/// Throws InvalidInput ("SOURCE: placement[3]: ...") unless there are devices, the graph is valid, require_links() and
+/// require_times() hold, ranges cover the mini-batch, each device's order has each of its parts once, there is a
+/// predicted memory for every device, and the bound is at most the predicted time. Devices may still wait for each
+/// other in a cycle, which simulate_operators() finds.
 void validate(const OperatorPlan& plan, std::string_view source);
 
 /// The JSON has the envelope "frostpipe.plan" of version 4 and the kind "operators" (plan/plan_kind.h). Reading

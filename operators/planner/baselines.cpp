@@ -23,7 +23,7 @@ std::vector<std::vector<double>> layer_times(const OperatorProblem& problem) {
   return times;
 }
 
-/// Returns the bytes that the next layer reads of each layer, forward and backward.
+/// Returns, for each layer, the bytes that pass between it and the next one: its output and the gradient of that.
 std::vector<Bytes> layer_outputs(const OperatorGraph& graph) {
   std::vector<Bytes> bytes(num_layers(graph));
   for (const auto& one : graph.operators)
@@ -40,7 +40,8 @@ OperatorPlacement placement_of_layers(const OperatorProblem& problem, const std:
   return placement;
 }
 
-/// Returns the device of each layer for which the sum of the layers' times and of the messages between them is least.
+/// Returns the device of each layer such that the sum of the layers' times and of the messages between each layer and
+/// the next one is least.
 std::vector<int> best_device_of_layers(const OperatorProblem& problem) {
   const auto times = layer_times(problem);
   const auto outputs = layer_outputs(problem.graph);

@@ -11,7 +11,8 @@ OperatorPlacement baseline_placement(const OperatorProblem& problem, OperatorMet
 /// first, in the first gap that is long enough after its inputs have arrived.
 OperatorPlacement earliest_finish_placement(const OperatorProblem& problem);
 
-/// Returns the time of a message between two devices on idle links.
+/// Returns the time of a message between two devices on idle links, including message_work_ns() at both ends; 0 from a
+/// device to itself.
 Nanoseconds message_ns(const OperatorMachine& machine, int from, int to, Bytes bytes);
 
 }  // namespace frostpipe

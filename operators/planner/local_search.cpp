@@ -41,7 +41,7 @@ class PortableRandom {
 };
 
 /// Returns the splits to try, each in proportion to the devices' speeds: over every device alone, and over every subset
-/// of at most kMaxSubsetDevices devices or, if there are more devices, over the fastest 2, 3, ....
+/// of the devices or, if there are more than kMaxSubsetDevices, over the fastest 2, 3, ... of them.
 std::vector<std::vector<OperatorRange>> candidates_of(const OperatorProblem& problem) {
   const auto speeds = speeds_of(problem);
   const int count = static_cast<int>(speeds.size());

@@ -14,7 +14,8 @@ struct ScheduledPlacement {
 ScheduledPlacement scheduled(const OperatorProblem& problem, OperatorPlacement placement, std::vector<int> places);
 
 /// Returns the best of `start` and the trials. The search uses late acceptance (Burke and Bykov 2017): it continues
-/// from a trial if that is no slower than the one from which it continued some trials before. It stops at the bound.
+/// from a trial if that is no slower than the placement that the search has now, or than the one that it had ten trials
+/// before. It stops after search.num_trials trials, or once the best makespan has reached the bound.
 ScheduledPlacement improved(const OperatorProblem& problem, ScheduledPlacement start, const OperatorSearch& search,
                             Nanoseconds bound_ns);
 

@@ -67,7 +67,8 @@ bool is_barrier(const OperatorGraph& graph, int op) {
   });
 }
 
-/// The end of a statistics operator, and for how long after it all devices but one cannot begin anything that follows.
+/// An operator of kind statistics or statistics_gradient. For `wait` nanoseconds after its end, all devices but one
+/// cannot begin anything that follows.
 struct Barrier {
   int op = 0;
   double wait = 0;
@@ -146,8 +147,8 @@ class LowerBound {
     return end + time_of(rest, barriers_.back().wait);
   }
 
-  /// Returns how long the devices wait other than the one on which the last part of the statistics ended. They begin
-  /// when a message has brought these statistics, or the output of an operator that reads them.
+  /// Returns for how long at least all devices wait, except the one on which the last part of the statistics ended.
+  /// They begin when a message has brought these statistics, or the output of an operator that reads them.
   double wait_after(int op, const OperatorSet& rest) const {
     double wait = least_message(problem_.machine, graph_.operators[op].output_bytes);
     const double latency = least_message(problem_.machine, 0);

@@ -19,9 +19,9 @@ struct OperatorSearch {
 /// A search for this many devices takes 10 s, and time and memory grow with their square.
 inline constexpr std::size_t kMaxOperatorDevices = 256;
 
-/// Makes a plan by the method, with prediction, bound and memory. `mtrain` is never slower than a baseline. Throws
-/// InvalidInput if a device has no times, the graph has no operators, or there are more devices than
-/// kMaxOperatorDevices.
+/// Makes a plan by the method, with prediction, bound and memory; the caller sets frozen_layers and provenance.
+/// `mtrain` is never slower than a baseline. The machine must have a device. Throws InvalidInput if a device has no
+/// times, the graph has no operators, or there are more devices than kMaxOperatorDevices.
 OperatorPlan make_operator_plan(const OperatorProblem& problem, OperatorMethod method,
                                 const OperatorSearch& search = {});
 

@@ -14,7 +14,8 @@ struct OperatorProblem {
 /// Splits `total` nearly in proportion to `weights`, by largest remainders.
 std::vector<int> in_proportion(int total, const std::vector<double>& weights);
 
-/// Return the times of an operator on each device for the whole mini-batch, without and with its overhead.
+/// Return the times of an operator on each device for the whole mini-batch, in nanoseconds: without its overhead, and
+/// with it.
 std::vector<double> work_on_devices(const OperatorProblem& problem, const Operator& one);
 std::vector<double> time_on_devices(const OperatorProblem& problem, const Operator& one);
 

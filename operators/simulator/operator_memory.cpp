@@ -14,7 +14,7 @@ class MemoryOverTime {
     changes_.emplace_back(from, bytes);
     changes_.emplace_back(to, -bytes);
   }
-  /// Returns the peak. Memory that is freed at some time is not available to an allocation at the same time.
+  /// Returns the peak. Memory that is freed at some time is available to an allocation at the same time.
   Bytes peak() {
     std::ranges::sort(changes_, [](const auto& a, const auto& b) {
       return a.first != b.first ? a.first < b.first : a.second < b.second;
@@ -72,8 +72,9 @@ class MemoryOfRun {
       for (const int device : holders[op]) timelines_[device].hold(updated_bytes(op), 0, run_.makespan_ns);
   }
 
-  /// Returns the bytes that an update of one device changes: weights, which are as large as their momentum. For a batch
-  /// norm, which every device that applies it holds whole: scale and shift, their momentum, and running statistics.
+  /// Returns the bytes of the weights that an update changes on one device, which is also the size of their momentum.
+  /// For a norm_update, returns the bytes of the whole batch norm, which every device that applies it holds: scale and
+  /// shift, their momentum, and running statistics.
   Bytes updated_bytes(std::size_t op) const {
     const Operator& one = plan_.graph.operators[op];
     return one.kind == OperatorKind::update ? one.weight_bytes / num_parts_[op] : 3 * one.weight_bytes;

@@ -11,8 +11,8 @@ struct WholeLayer {
   NetMomentum momentum;
 };
 
-/// Moves layers between the device that holds them and rank 0. All ranks call both functions for the same layers in the
-/// same order.
+/// Moves layers between the devices that hold them and rank 0. All ranks must call both functions for the same layers
+/// in the same order.
 class LayerMover {
  public:
   /// `group` consists of all ranks, and rank d is device d. It must outlive this object.

@@ -101,7 +101,8 @@ class NetBench {
   at::Tensor pictures_, labels_;
 };
 
-/// Returns the sizes of the mini-batches to measure: the whole one, and smaller ones, which stand for parts of it.
+/// Returns the sizes of the mini-batches to measure, ascending: a quarter, a half and the whole. The smaller ones stand
+/// for parts of the mini-batch.
 std::vector<int> batches_to_measure(int batch) {
   std::vector<int> batches;
   for (const int divisor : {4, 2, 1})

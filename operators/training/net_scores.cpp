@@ -51,8 +51,8 @@ Evaluation evaluate_net(const EvaluateOptions& options, const Progress& progress
   const WeightFiles weights(folder.path);
   const std::vector<std::string> missing = check_weights(folder, weights);
   if (!missing.empty())
-    throw InvalidInput(options.model.string() + ": weights", "must be there to be scored (a folder that train wrote)",
-                       "without " + missing.front());
+    throw InvalidInput(options.model.string() + ": weights",
+                       "must all be there, as in a folder that `nets train` wrote", "without " + missing.front());
   if (task_of(options.data) != Task::image_classification)
     throw InvalidInput(options.data.string(), "must be pictures for this model", "something else");
   const Dataset data =

@@ -5,7 +5,8 @@
 
 namespace frostpipe {
 
-/// Returns how pictures become the input of a folder's net.
+/// Returns the rules by which pictures become inputs of the folder's net: its size and normalisation, and the
+/// augmentation of `options`, whose random numbers depend on `seed`.
 ImageInput image_input(const NetFolder& folder, const SampleOptions& options, std::uint64_t seed);
 
 /// Returns the net's answers to these samples, computed in this process with running statistics: for each sample the

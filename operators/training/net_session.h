@@ -54,7 +54,7 @@ class NetSession final : public TrainingSession {
   /// Returns, on rank 0, a copy of a layer as its holders have it.
   WholeLayer collect(int layer, bool with_momentum);
   NetState collect_all();
-  /// Returns, on rank 0, the sum of all ranks' values; other ranks do not wait for it and return `own`.
+  /// Returns the sum of all ranks' values on rank 0; the other ranks return `own` without waiting for the sum.
   double sum_on_first(double own);
 
   const NetTask& task_;

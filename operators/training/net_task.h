@@ -10,8 +10,8 @@ namespace frostpipe {
 class NetTask final : public TrainingTask {
  public:
   /// Reads the folder's configuration, the data and the plan's phases. Throws InvalidInput if any of them is invalid,
-  /// and unless every operator plan is of the folder's net, its devices are CPUs, their operators do not wait for each
-  /// other in a cycle, and its mini-batch is no larger than the data. `options` must outlive this object.
+  /// and unless every operator plan is of the folder's net, its devices are CPUs that do not wait for each other in a
+  /// cycle, and the first plan's mini-batch is no larger than the training data. `options` must outlive this object.
   explicit NetTask(const TrainOptions& options);
 
   const Model& model() const override { return model_; }

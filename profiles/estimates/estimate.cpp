@@ -14,10 +14,10 @@
 namespace frostpipe {
 namespace {
 
-/// How many values a forward's operations other than matrix products read or write on average for each value that is
-/// kept. Counts made by hand, per token, with hidden size h and MLP width f: norm, rotary positions and residual of
-/// attention move 9 h and keep 6 h; norm, activation and residual of an MLP move 5 h + 2 f and keep 2 h + 2 f, or with
-/// a gate move 5 h + 3 f and keep 2 h + 3 f.
+/// The number of values that a forward's operations other than matrix products read or write, on average, for each
+/// value that is kept. It was counted by hand, per token, with hidden size h and MLP width f: norm, rotary positions
+/// and residual of attention move 9 h and keep 6 h; norm, activation and residual of an MLP move 5 h + 2 f and keep
+/// 2 h + 2 f, or with a gate move 5 h + 3 f and keep 2 h + 3 f.
 constexpr double kMovesOfValues = 1.5;
 
 /// Rounds to an integer, bounded so that sums of values beyond any profile's bounds still fit into 64 bits.
@@ -53,7 +53,7 @@ class Estimator {
     return static_cast<double>(span.tokens) * profile_.model.hidden_size;
   }
 
-  /// Returns the measured spans in ascending order: the token slices of a causal model, and a whole sample.
+  /// Returns the spans for which the profile has costs, ascending: the token slices of a causal model, a whole sample.
   std::vector<PassTokens> spans() const {
     std::vector<PassTokens> spans;
     if (profile_.model.is_causal)
@@ -91,7 +91,7 @@ class Estimator {
     bool sequence_parallel = false;
   };
 
-  /// Time that exchanges of activations add to a layer.
+  /// The time that tensor ranks' exchanges of activations, and those with experts, add to a layer.
   struct Exchanges {
     Nanoseconds forward = 0;
     Nanoseconds input_gradient = 0;   // part of the backward that only the input's gradient needs

@@ -46,7 +46,7 @@ struct Estimate {
 /// A causal language model also gets measurements of the token slices that a measured profile has (slice_lengths). The
 /// slices of a sample together have the sample's operations.
 ///
-/// Over n tensor ranks, as Megatron-LM partitions a model: each does 1 / n of the operations of attention, MLP and a
+/// Tensor ranks share a layer as in Megatron-LM: each of n does 1 / n of the operations of attention, MLP and a
 /// language model's head, has 1 / n of their matrices and of the vocabulary's table, and keeps 1 / n of the layer's
 /// values that are not [samples, tokens, hidden] (queries, keys, values, probabilities, the MLP's inner
 /// values, logits). Norms, biases after a sum, positions, projections of images and other heads are whole on each rank.
@@ -61,15 +61,15 @@ struct Estimate {
 ///
 /// With expert parallelism tokens go to the replicas that have their experts and back: two all-to-alls in the forward
 /// of an MLP of experts and two in its backward, of [samples, tokens, hidden] for each expert that a token goes
-/// through. They use the links of a node if these replicas fit on one, else those between nodes. Each replica is
+/// through. Replicas of one node use its links and others those between nodes, at the same time. Each replica is
 /// assumed to compute as many tokens as it has itself: the router is trained to balance loads.
 ///
 /// An update moves 28 bytes per parameter (AdamW reads weight, gradient and moments, and writes all but the gradient),
-/// and the copy of a weight in bfloat16. Links are PCIe 3.0 x16 within a node (10 us, 12 GB/s; collectives 10 GB/s) and
-/// 40 Gbit/s InfiniBand between (20 us, 5 GB/s) unless the options say otherwise. The cache takes 10 us per entry; it
-/// is read at 10 GB/s and written at 5 GB/s.
+/// or 30 if it also writes a copy of the weight in bfloat16. Links are PCIe 3.0 x16 within a node (10 us, 12 GB/s;
+/// collectives 10 GB/s) and 40 Gbit/s InfiniBand between (20 us, 5 GB/s) unless the options say otherwise. The cache
+/// takes 10 us per entry; it is read at 10 GB/s and written at 5 GB/s.
 ///
-/// Throws InvalidInput for an expert-parallel size that does not divide the model's experts.
+/// Throws InvalidInput for an expert-parallel size > 1 that does not divide the model's experts.
 Estimate estimate(const EstimatedModel& model, const EstimateOptions& options);
 
 /// Throws InvalidInput ("--tensor-parallel: ...") unless each of the tensor-parallel sizes divides the ranks of a node

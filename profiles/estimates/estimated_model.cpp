@@ -22,7 +22,7 @@ int tokens_of(const TransformerConfig& config, int asked) {
   if (config.reads_pictures) {
     const auto tokens = static_cast<int>(image_tokens(config));
     if (asked > 0 && asked != tokens)
-      throw InvalidInput("--tokens", fmt::format("must be {} (patches and class token)", tokens),
+      throw InvalidInput("--tokens", fmt::format("must be {} (patches and class tokens)", tokens),
                          std::to_string(asked));
     return tokens;
   }

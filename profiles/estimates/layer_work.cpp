@@ -32,8 +32,8 @@ double attended_pairs(const TransformerConfig& config, double window, const Pass
   return l * l - 2 * sum_up_to(l - w);
 }
 
-/// Returns how many numbers a norm of `rows` rows keeps beside its input: for each row the root mean square, or mean
-/// and deviation.
+/// Returns the number of values that a norm of `rows` rows keeps beside its input: for each row the root mean square,
+/// or mean and deviation.
 double norm_numbers(const TransformerConfig& config, double rows) {
   return config.norm == NormKind::rms ? rows : 2 * rows;
 }

@@ -32,9 +32,9 @@ struct LayerWork {
   int output_sums = 0, input_gradient_sums = 0, token_sums = 0;
 };
 
-/// Counts the work of layer `layer` of model_of(config). With t tokens, hidden size h, q values of all queries' heads,
-/// v of all key and value heads (both h without grouped queries), MLP width f, and g matrices up (2 with a gate, else
-/// 1):
+/// Counts the work of layer `layer` of model_of(config). With t tokens, hidden size h, q values of all query heads, v
+/// of all key heads and as many of all value heads (q and v are h without grouped queries), MLP width f, and g matrices
+/// up (2 with a gate, else 1):
 ///
 /// The FLOP of a forward are 2 for each token and parameter of the matrices: 4 t h (q + v) for attention,
 /// 2 t h f (g + 1) for an MLP, and for a head 2 for each prediction and parameter (one prediction per token, or for
@@ -47,12 +47,13 @@ struct LayerWork {
 /// head has fewer values than query and key entries, and each is counted with its own size.
 ///
 /// Values kept until the backward are those that the executor keeps (executor/models/): the output, t h; the output of
-/// a norm on the input and the input of a norm on the output, t h each; attention 2 t (q + v), or 2 t q for a slice,
-/// and t values per head; an MLP t f (g + 1), or t f for a relu. Norms of queries and keys add t (q + 2 v), rotary
-/// positions t for each rotated value of a head, each chosen expert 2 t h (f is then the sum over the experts of a
-/// token), and latents add twice their values. Probabilities are kept only with soft caps, which the fused attention
-/// lacks: 2 heads x t x t, and keys and values are then repeated for all queries. A vocabulary's head keeps only its
-/// normed input: logits and their gradient exist in the backward, for kTokensOfLogits tokens at a time.
+/// a norm on the input and the input of a norm on the output, t h each, and one or two values per token and norm;
+/// attention 2 t (q + v), or 2 t q for a slice, and t values per head; an MLP t f (g + 1), or t f for a relu without a
+/// gate. Norms of queries and keys add t (q + 2 v), rotary positions t for each rotated value of a head, each chosen
+/// expert 2 t h (f is then the sum over the experts of a token), and latents add twice their values. Probabilities are
+/// kept only with soft caps, which the fused attention lacks: 2 heads x t x t, and keys and values are then repeated
+/// for all queries. A vocabulary's head keeps only its normed input: logits and their gradient exist in the backward,
+/// for kTokensOfLogits tokens at a time.
 ///
 /// The workspace is at least two [tokens, hidden]. Attention needs the gradients of queries, keys and values, twice,
 /// and of its output; an MLP needs t f for its inner values, or 4 t f with a gate.

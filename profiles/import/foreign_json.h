@@ -44,7 +44,8 @@ class File {
   std::string place_;
 };
 
-/// Parses a key that is an integer from `least` to 2^24. Throws InvalidInput for any other key.
+/// Parses a key that is an integer from `least` to 2^24. Throws InvalidInput, which does not name the file, for any
+/// other key.
 int number_in(std::string_view key, int least = 0);
 
 }  // namespace frostpipe::foreign

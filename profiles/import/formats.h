@@ -18,11 +18,11 @@ Profile import_block_table(std::string_view text, std::string_view source, const
 /// line.
 std::vector<std::vector<Nanoseconds>> block_table_rows(std::string_view text, std::string_view source);
 
-/// Rounds to a whole number of nanoseconds, bytes or parameters. Throws InvalidInput if the amount is negative or
-/// greater than `most`.
+/// Rounds to a whole number of nanoseconds, bytes or parameters. Throws InvalidInput that names `source`, the place in
+/// the file, if the amount is negative or greater than `most`.
 std::int64_t rounded(double amount, std::string_view source, std::int64_t most = 1'000'000'000'000'000);
 
-/// Returns a chain of embedding, layers and head with generic names.
+/// Returns a chain of embedding, layers and head with generic names, together `num_layers` >= 2.
 Model chain_of(std::string_view name, int num_layers);
 
 }  // namespace frostpipe

@@ -12,7 +12,7 @@ struct LayerGraph {
 
 /// Returns the bytes that cross the cut after each place of `order`: the outputs of all vertices before it that are
 /// needed after it, each once. After the last place it is the last vertex's output. Every prefix of a topological order
-/// is a valid cut, since nothing before it needs anything after it.
+/// is a valid cut, since nothing before it needs anything after it. Requires at least one vertex.
 std::vector<double> cut_bytes(const LayerGraph& graph, const std::vector<int>& order);
 
 /// Returns a topological order for planners that cut chains: the one of three with the fewest bytes over all cuts. One

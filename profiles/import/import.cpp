@@ -54,7 +54,7 @@ class GraphText {
                 .activation_bytes = value_of(rest, "activation_size="),
                 .parameter_bytes = value_of(rest, "parameter_size=")};
       if (!graph.nodes.emplace(first, std::move(node)).second)
-        fail("must have another number than the nodes before", line);
+        fail("must have another number than the nodes before it", line);
     }
     return graph;
   }

@@ -12,11 +12,11 @@ struct ImportOptions {
   int num_samples = 6144;
 };
 
-/// Makes a profile from measurements of others. Layer graphs are PipeDream's and DAPPLE's text (`node1 -- what --
+/// Makes a profile from another tool's measurements. Layer graphs are PipeDream's and DAPPLE's text (`node1 -- what --
 /// forward_compute_time=2.2, backward_compute_time=2.8, activation_size=..., parameter_size=...` in ms and bytes, then
-/// `<TAB>node1 -- node2`), and Piper's JSON. Of Piper's times, those without tensor parallelism are read, as seconds
-/// per sample, a third of them forward; its files of GNMT and ResNet have milliseconds of a batch instead, so only
-/// their ratios are right.
+/// `<TAB>node1 -- node2`), and Piper's JSON. Piper's times without tensor parallelism are read, as seconds per sample,
+/// of which a third is forward; its files of GNMT and ResNet have milliseconds of a batch instead, so only their ratios
+/// are right.
 ///
 /// A graph becomes a chain (chain_order); a layer's output activation is all that crosses the cut after it. Times and
 /// sizes are assumed to be proportional to the samples, half of a backward to be weight gradient if there are

@@ -63,7 +63,7 @@ int num_layers_in(const TimesBySize& times, std::string_view source) {
   return static_cast<int>(num_layers);
 }
 
-/// Returns "imported from ..., not measured here", and which parts of the file were left out.
+/// Returns "imported from ..., not measured here", and the tensor-parallel sizes that are left out.
 std::string machine_of(const TimesBySize& times, const Value& sizes, std::string_view source) {
   std::string left_out;
   for (const auto& [tensor_ranks, layers] : times.begin()->second)
@@ -157,7 +157,7 @@ Profile import_sailor(std::string_view text, std::string_view source, const Impo
     }
   }
   if (profile.measurements.empty())
-    throw InvalidInput(sizes.place(), "must have sizes of a tensor-parallel size that has times", "without any");
+    throw InvalidInput(sizes.place(), "must have layer sizes for a tensor-parallel size of the profile", "none");
   std::sort(profile.measurements.begin(), profile.measurements.end(),
             [](const Measurement& a, const Measurement& b) { return a.key < b.key; });
   // The published update time is that of the whole step and is repeated for every layer.

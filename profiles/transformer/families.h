@@ -62,7 +62,7 @@ struct FamilyRow {
   const char* prefix;        // of the base model's tensors: "bert."
   ModuleNames names;
   std::span<const HeadNames> heads;  // the first is the default, if a folder names none
-  /// Returns the description of the family.
+  /// Returns the family's description with transformers' defaults, before config.json is read.
   TransformerConfig (*described)();
   /// Reads config.json into `config`. Throws InvalidInput that names file, field, rule and value.
   void (*read)(const ConfigFields& fields, TransformerConfig& config);

@@ -128,7 +128,7 @@ class SpecOfRole {
     }
   }
 
-  /// Returns the parameter with this role that latent attention has in addition to other attention.
+  /// Returns the parameter of latent attention with this role; output and norms are those of other attention.
   ParameterSpec latent(Role role) const {
     const std::int64_t h = c_.hidden_size, rank = c_.latent.key_value_rank, query_rank = c_.latent.query_rank;
     switch (role) {

@@ -20,7 +20,7 @@ enum class Role {
   patches_bias,
   projection,  // from the tables' size to the hidden size
   projection_bias,
-  // attention; query, key and value are one matrix if they have equally many heads
+  // attention; query, key and value are one matrix if they have equally many heads and no norms of their own
   query_key_value,
   query_key_value_bias,
   query,
@@ -34,7 +34,7 @@ enum class Role {
   key_value_latent,
   key_value_latent_norm,
   // MLP
-  up,  // with a gate: the gate above the rest
+  up,  // with a gate: the gate's rows, then those of up
   up_bias,
   down,
   down_bias,
@@ -68,7 +68,7 @@ enum class Role {
 /// One parameter tensor of a layer. If it stacks several tensors of a file along dimension 0 (query, key and value), it
 /// has several names.
 struct ParameterSpec {
-  std::vector<std::string> names;   // Hugging Face's names; empty for families that are only counted
+  std::vector<std::string> names;   // Hugging Face's names; none for experts and latent attention
   std::vector<std::int64_t> shape;  // of the stacked tensor
   bool matrix = false;              // whether it gets weight decay; norms and biases do not
   enum class Start { normal, zero, one } start = Start::normal;
@@ -90,11 +90,13 @@ struct ParameterSpec {
   std::int64_t count() const;
 };
 
-/// Returns the number of layers of model_of(config): a block is two, or one with a parallel residual.
+/// Returns the number of layers of model_of(config): embedding, head, and for each block two, or one with a parallel
+/// residual.
 int num_layers(const TransformerConfig& config);
 
-/// Returns the kind of layer `layer` of model_of(config), and the block that contains it.
+/// Returns the kind of layer `layer` of model_of(config).
 LayerKind kind_of_layer(const TransformerConfig& config, int layer);
+/// Returns the block that contains a layer, which must not be the embedding or the head.
 int block_of_layer(const TransformerConfig& config, int layer);
 
 /// Returns the roles of the parameters of layer `layer`, in the order of parameters_of.

@@ -8,15 +8,15 @@
 namespace frostpipe {
 
 /// Reads a model's description from the text of its config.json. Throws InvalidInput that names `file`, field, rule and
-/// value, also for configurations that are not supported (for ConfigUse::counting, that cannot be counted).
+/// value, also for a model that is not supported (with ConfigUse::counting, that cannot be counted).
 TransformerConfig config_from_json(const std::string& text, const std::string& file,
                                    ConfigUse use = ConfigUse::computing);
 
-/// Returns the names of labels 0, 1, ... in id2label; empty if there are none.
+/// Returns the names of labels 0, 1, ... in id2label; empty if there are none. Throws InvalidInput if one is missing.
 std::vector<std::string> label_names_from_json(const std::string& text, const std::string& file);
 
-/// Returns what the classifier is trained for: problem_type, or what transformers assumes for so many labels,
-/// regression for one and single_label for more.
+/// Returns problem_type. If it is missing, the result is transformers' default: regression for one label, single_label
+/// for more. Throws InvalidInput for any other value.
 ProblemType problem_type_from_json(const std::string& text, const std::string& file, std::int64_t num_labels);
 
 /// Returns transformers' name of the class: "BertForQuestionAnswering".

@@ -35,7 +35,7 @@ std::int64_t mlp_size(const ConfigFields& fields, const TransformerConfig& confi
   return config.has_gate ? (static_cast<std::int64_t>(static_cast<double>(wide) * 2 / 3) + 7) / 8 * 8 : wide;
 }
 
-/// Reads the number of blocks, which is bounded, since differences between blocks are stored in a list.
+/// Reads the number of blocks, which is bounded, since TransformerConfig::patterns has an element for each.
 std::int64_t num_blocks(const ConfigFields& fields, const char* key) {
   constexpr std::int64_t kMax = 4096;
   const std::int64_t blocks = fields.positive(key);
@@ -91,7 +91,7 @@ bool may_have_mlp_bias(Family family) {
   return family == Family::llama || family == Family::smollm3 || family == Family::granite;
 }
 
-/// Returns the base of rotary frequencies in transformers if config.json has none.
+/// Returns the base of rotary frequencies that transformers takes if config.json has none.
 double default_theta(Family family) {
   switch (family) {
     case Family::gemma3_text:
@@ -119,7 +119,7 @@ void read_heads(const ConfigFields& fields, TransformerConfig& config) {
     if (config.head_size == 0) require_heads_that_divide(fields, "num_attention_heads", config);
   }
   if (config.size_of_head() % 2 != 0)
-    throw InvalidInput(fields.place("head_dim"), "must be even: rotary positions turn pairs of values",
+    throw InvalidInput(fields.place("head_dim"), "must be even: rotary positions rotate pairs of values",
                        std::to_string(config.size_of_head()));
 }
 

@@ -25,8 +25,9 @@ void read_qwen3_moe(const ConfigFields& fields, TransformerConfig& config);
 void read_olmoe(const ConfigFields& fields, TransformerConfig& config);
 void read_deepseek(const ConfigFields& fields, TransformerConfig& config);
 
-/// Reads the rotary positions of config.json into `rotaries`, and those of each block, by layer_types or its older
-/// equivalents, into `patterns`. `default_theta` is used if none is given. Requires head size and number of blocks.
+/// Reads the rotary positions of config.json into `rotaries`, and the window and the rotary positions of each block, by
+/// layer_types or its older equivalents, into `patterns`. `default_theta` is used if none is given. Requires family,
+/// head size, number of blocks and max_position_embeddings.
 void read_rotary_patterns(const ConfigFields& fields, double default_theta, TransformerConfig& config);
 
 }  // namespace frostpipe

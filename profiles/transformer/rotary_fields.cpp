@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "profiles/transformer/read_family.h"
 
-// Rotary positions as written by transformers 5 (rope_parameters, per kind of layer if there are two) and by
-// transformers 4 (rope_theta and rope_scaling; Gemma 3 and ModernBERT have fields of their own).
+// This file reads rotary positions as transformers 5 writes them (rope_parameters, per kind of layer if there are two)
+// and as transformers 4 did (rope_theta and rope_scaling; Gemma 3, ModernBERT and GPT-NeoX have fields of their own).
 
 namespace frostpipe {
 namespace {
@@ -41,8 +41,8 @@ Kind kind_named(const std::string& name, const std::string& place) {
                                                             {"yarn", Kind::yarn}};
   for (const auto& [known, kind] : kKinds)
     if (name == known) return kind;
-  throw InvalidInput(place + ".rope_type",
-                     "must be default, linear, dynamic, llama3 or yarn: no other is computed here", name);
+  throw InvalidInput(place + ".rope_type", "must be default, linear, dynamic, llama3 or yarn: others are not supported",
+                     name);
 }
 
 /// Returns the factor by which yarn scales queries and keys.
@@ -169,7 +169,8 @@ class RotaryReader {
     return fields_.positive("sliding_window", otherwise);
   }
 
-  /// Returns whether a block has rotary positions; in SmolLM3, every fourth has none, unless config.json lists them.
+  /// Returns whether a block has rotary positions. In SmolLM3 every fourth has none, unless config.json gives another
+  /// interval or a list.
   bool rotates(std::int64_t block) const {
     if (config_.family != Family::smollm3) return true;
     const std::int64_t interval = fields_.positive("no_rope_layer_interval", 4);

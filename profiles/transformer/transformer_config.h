@@ -72,7 +72,7 @@ enum class Activation { gelu, gelu_tanh, silu, relu, tanh };
 /// Norms of queries and keys: none, one per head (Qwen 3), or one over all heads (OLMo 2).
 enum class QueryKeyNorm { none, by_head, whole };
 
-/// How rotary frequencies 1 / theta^(2i / size) change for texts longer than those of pretraining.
+/// The change of rotary frequencies 1 / theta^(2i / size) for texts longer than those of pretraining.
 struct RotaryScaling {
   enum class Kind { none, linear, dynamic, llama3, yarn };
   Kind kind = Kind::none;
@@ -88,7 +88,7 @@ struct RotaryScaling {
 /// Rotary positions (Su et al. 2021): pairs of a head's values are rotated by the angle position x frequency.
 struct Rotary {
   double theta = 10'000;
-  double fraction = 1;  // the share of a head's values that are rotated, the first ones
+  double fraction = 1;  // the fraction of a head's values that are rotated; these are the first ones
   RotaryScaling scaling{};
   /// Returns the number of a head's values that are rotated.
   std::int64_t size(std::int64_t head_size) const {
@@ -144,8 +144,8 @@ struct TransformerConfig {
   bool ties_embeddings = false;  // causal models: the head's matrix is the input embedding, see RankSession
   std::int64_t num_labels = 2;   // classification
   ProblemType problem_type = ProblemType::single_label;  // sequence classification
-  std::int64_t padding_id = 0;  // transformers finds the last token by it, if the class is read from that
-  double dropout = 0;           // probability, after half a block, the embedding, and attention's weights
+  std::int64_t padding_id = 0;  // by it transformers finds the last token, from which a causal classifier reads
+  double dropout = 0;           // probability, for outputs of half blocks and embedding, and attention's probabilities
 
   // Properties of the family, which config.json may change.
   bool reads_pictures = false;        // else texts

@@ -1,5 +1,5 @@
 #pragma once
-// Implementation header of simulate_serving.cpp.
+// The data plane that only the simulator has (serving/simulator/simulate_serving.cpp).
 #include <deque>
 #include <vector>
 

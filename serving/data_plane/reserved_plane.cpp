@@ -119,14 +119,16 @@ bool ReservedPlane::shrink_to(Nanoseconds deadline_ns, int smallest, Choice& cho
   return true;
 }
 
-/// Returns how long the `num_here` waiting requests, fewer than the choice's, can wait for more: until the larger batch
-/// is too late, when a smaller one is sent, but no longer than a batch of those that are here is in time. That matters
-/// where a batch of the waiting requests takes as long as a larger one, or longer, as measured times sometimes say.
+/// Returns the time until which the `num_here` waiting requests, fewer than the choice's, can wait for more: until the
+/// larger batch is too late (then a smaller one is sent), but no longer than a batch of the waiting requests alone is
+/// in time. The latter ends earlier if a smaller batch takes as long as a larger one, or longer, as measured times
+/// sometimes say.
 Nanoseconds ReservedPlane::end_of_waiting_ns(Nanoseconds deadline_ns, int num_here, const Choice& choice) {
   const auto last_instant_ns = [&](const Route& route) {
     return engine_.queue.now() + deadline_ns - route.end_ns + route.wait_ns;
   };
-  // Usually one more request; but measured times do not always grow with the batch.
+  // The larger batch is that of one more request, or, as measured times do not always grow with the batch, the first
+  // one after it that is in time.
   Route larger = choice.route;
   for (int requests = num_here + 1; requests < choice.requests; ++requests) {
     Route smaller = probe(choice.pipeline, requests);

@@ -21,16 +21,16 @@ Route find_route(const std::vector<Pool>& pools, int requests, Nanoseconds now_n
 /// PPipe's reservation-based adaptive batching. Requests wait in one queue, the oldest first. Whenever one arrives or a
 /// timer expires:
 ///
-/// 1. Choose the pipeline whose planned batch would wait least for reserved resources.
+///   1. Choose the pipeline whose planned batch would wait least for reserved resources.
 ///   2. Choose the largest batch, up to the planned size, that answers the oldest request in time.
-///   3. If there is none, drop the oldest request. If it needs more requests than are waiting, wait for more, until the
-///      last instant at which one more would be in time, but no longer than a batch of those that wait is. Otherwise
-///      reserve its route and send it.
+///   3. If there is no such batch, drop the oldest request. If the batch needs more requests than are waiting, wait for
+///      more, as long as a batch with one more request, and one of the waiting requests alone, would still be in time.
+///      Otherwise reserve the batch's route and send it.
 ///
-/// A resource is reserved up to one time; earlier gaps are not filled. A request that is considered for the first time
-/// is dropped unless a batch of nearly the planned size is in time: small batches are meant for requests that have
-/// waited in vain, and would otherwise reduce the throughput under overload. A request that was behind the oldest one
-/// while that waited has waited too.
+/// A resource is reserved until one time; gaps before that time are not filled. A request that is considered for the
+/// first time is dropped unless a batch of nearly the planned size is in time: small batches are meant for requests
+/// that have waited in vain, and would otherwise reduce the throughput under overload. A request has also waited if it
+/// was behind the oldest one while that one waited.
 class ReservedPlane {
  public:
   explicit ReservedPlane(ServingEngine& engine) : engine_(engine) {}

@@ -31,7 +31,7 @@ struct Pool {
   int devices_per_server = 1;                 // virtual devices per server
   std::vector<Nanoseconds> device_until;      // end of the reservation, by virtual device
   std::vector<LinkQueue> uplinks, downlinks;  // by server
-  /// How many times the plan's time the devices take; 1 in a simulation.
+  /// The factor by which batches take longer than the plan says; 1 in a simulation.
   double slowdown = 1;
 
   int server_of(int device) const { return device / devices_per_server; }

@@ -10,7 +10,8 @@ namespace frostpipe {
 /// time of day ("2023-11-16 18:17:03.97996"; a "T" may separate them and a "Z" may follow). The first line may name the
 /// columns. The file must have only one column, or one named TIMESTAMP in letters of either case, as Azure's traces do.
 ///
-/// Returns the times sorted and relative to the earliest. Throws InvalidInput that names the line, or the columns.
+/// Returns the times sorted and relative to the earliest. Throws InvalidInput that names the line, or the columns, and
+/// if there are no times. Dates must lie in the years 1970 to 2200.
 std::vector<Nanoseconds> import_arrival_times(std::string_view text, std::string_view source);
 
 }  // namespace frostpipe

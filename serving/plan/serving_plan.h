@@ -130,7 +130,8 @@ struct ServingPlan {
   bool operator==(const ServingPlan&) const = default;
 };
 
-/// Returns the distance between value and bound as a fraction of the value; nothing without a bound.
+/// Returns the distance between value and bound as a fraction of the value; nothing without a bound, or if the value is
+/// 0.
 std::optional<double> optimality_gap(const ServingPlan& plan);
 
 /// True if the bound proves the plan optimal, up to the tolerance of the exact methods, 10^-5, and rounding.
@@ -143,8 +144,8 @@ Nanoseconds unloaded_latency_ns(const ServingPipeline& pipeline, int requests);
 /// Returns objective_ns without margins.objective_fraction, rounded down.
 Nanoseconds latency_budget_ns(Nanoseconds objective_ns, const ServingMargins& margins);
 
-/// Returns the expected time to build a batch: margins.batch_building x (requests - 1) / requests_per_second, rounded;
-/// 0 if the rate is 0.
+/// Returns the expected time to build a batch: margins.batch_building x (requests - 1) / requests_per_second, rounded,
+/// but at most 2 kMaxServingNs; 0 if the rate is 0.
 Nanoseconds batch_building_ns(int requests, double requests_per_second, const ServingMargins& margins);
 
 /// Returns the partition's class; the plan must contain it.

@@ -99,7 +99,7 @@ void require_partition(const ServingPlan& plan, const ServingPipeline& pipeline,
   require_rate(partition.requests_per_second, place + ".requests_per_second");
 }
 
-/// Checks the batch building time against the model's rate, to the nanosecond and within rounding.
+/// Checks the batch building time against the model's rate, up to a nanosecond or kRounding, whichever is more.
 void require_building(const ServingPlan& plan, const ServedModel& model, const ServingPipeline& pipeline,
                       const std::string& place) {
   require_time(pipeline.batch_building_ns, place);

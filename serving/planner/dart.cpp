@@ -77,8 +77,9 @@ void append(ServedModel& model, const ServedModel& more) {
   model.requests_per_second += more.requests_per_second;
 }
 
-/// Plans one model on its devices: copies of a group of one device of each class while there are at least two classes,
-/// then whole models on the remaining devices. Pipelines are empty if nothing meets the objective.
+/// Plans one model on its devices: if there are at least two classes, as many copies as possible of a group of one
+/// device of each class, then whole models on the remaining devices. Pipelines are empty if nothing meets the
+/// objective.
 ServedModel pair_up(const ServingProblem& problem, double building, std::size_t n, std::vector<int> devices) {
   ServedModel model{.name = problem.models[n].name};
   const auto present = std::ranges::count_if(devices, [](int count) { return count > 0; });

@@ -12,7 +12,7 @@ namespace frostpipe {
 /// that of the point-to-point link between nodes.
 std::vector<DeviceClass> device_classes_of(const Cluster& cluster);
 
-/// Returns the memory limit of each class: the least limit of the type's devices; nothing if no device has one.
+/// Returns the memory limit of each class: the least limit of its devices; nothing if none of them has one.
 std::vector<std::optional<Bytes>> memory_limits_of(const Cluster& cluster, const std::vector<DeviceClass>& classes);
 
 }  // namespace frostpipe

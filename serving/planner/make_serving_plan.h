@@ -14,11 +14,13 @@ using ServingPlanResult = std::variant<ServingPlan, Infeasible>;
 ///   ppipe_dart  PPipe's baseline DART-r: a model gets the devices that the plan without pipelines needs for its
 ///               objective, and an equal part of those left over. One device of each class forms a group, whose best
 ///               pipeline of whole devices is copied; left-over devices run whole models. A heuristic without a bound
-/// Batches of b requests take margins.batch_building x (b - 1) / building_requests_per_second to build. The rate of
-/// a model that gives none is its throughput in a plan of ppipe_np without building time or, if no such plan can serve
+/// Batches of b requests take margins.batch_building x (b - 1) / building_requests_per_second to build. If a model has
+/// no such rate, it is the model's throughput in a plan of ppipe_np without building time or, if no such plan can serve
 /// it, of ppipe.
-/// Throws InvalidInput if there is nothing to serve, a class has no devices or no times of any model, or a model has no
-/// times on any class. Infeasible names the model.
+/// Throws InvalidInput if there is nothing to serve, a class has no devices or no times of any model, a model has no
+/// times on any class, or its weight, objective or required rate is beyond the limits (serving/plan/limits.h); for
+/// objective `cost`, also if a class has no price, a model no required rate, or the method is ppipe_dart. Infeasible
+/// names the model that cannot be served, or says that there are too few devices.
 ServingPlanResult make_serving_plan(ServingMethod method, const ServingProblem& problem);
 
 }  // namespace frostpipe

@@ -43,8 +43,8 @@ int devices_of(const std::vector<SizedPipeline>& pipelines, const std::vector<Ca
 
 /// Returns the best sizes, by a mixed-integer linear program (PPipe, appendix A.2, enumerated). A model has at most one
 /// pipeline for each sequence of max_partitions classes; a shorter pipeline can stand for any sequence that it begins.
-/// Returns nothing if no sizes meet the requirements (cost) or a model has no candidate. Exact to a relative 10^-5, or
-/// as the bound says if the search reached its limits.
+/// Returns nothing if no sizes meet the requirements (cost), or if a model has no candidate or the devices are too few
+/// for all models at once. Exact to a relative 10^-5, or as the bound says if the search reached its limits.
 std::optional<PoolSizes> size_pools(const PoolProblem& problem);
 
 /// Returns the best sizes if every model has one pipeline, from which size_pools() starts.

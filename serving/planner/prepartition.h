@@ -6,7 +6,8 @@
 
 namespace frostpipe {
 
-/// How evenly N blocks divide a model's time: each block has at least least_share / N and at most max_share / N of it.
+/// The bounds of a block's part of the model's time: of N blocks, each has at least least_share / N and at most
+/// max_share / N of it.
 struct BlockBounds {
   double least_share = 0;
   double max_share = 0;
@@ -22,9 +23,9 @@ struct Prepartition {
 };
 
 /// Returns the cuts with the fewest bytes into `num_blocks` non-empty blocks, where each block's share of the time of a
-/// single request is within the bounds on every device type of `layers` (whole devices). Among equals, the first cuts
-/// are as early as possible. Returns nothing if there are no such cuts. Exact: best[p][j] = min over i of best[p -
-/// 1][i] + bytes of the cut at j, where layers [i, j) are within the bounds (O(N L^2)).
+/// single request is within the bounds on every whole device of `layers`. Among equals, the last cut is as early as
+/// possible, then the one before it, and so on. Returns nothing if there are no such cuts. Exact: best[p][j] = min over
+/// i of best[p - 1][i] + bytes of the cut at j, where layers [i, j) are within the bounds (O(N L^2)).
 std::optional<Prepartition> prepartition_within(const ServingProfile& layers, int num_blocks,
                                                 const BlockBounds& bounds);
 

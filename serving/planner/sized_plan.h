@@ -31,7 +31,7 @@ ServingProblem as_solved(ServingProblem problem, ServingMethod method);
 /// batches in no time, else in a plan of the problem itself; 0 for models that cannot be served at all.
 std::vector<double> building_rates(const ServingProblem& problem);
 
-/// Returns the complete plan, including its bound.
+/// Returns the plan with its bound; the caller sets the method.
 ServingPlan plan_of(const ServingProblem& problem, const std::vector<double>& building, const SizedPlan& sized);
 
 }  // namespace frostpipe

@@ -12,6 +12,7 @@
 namespace frostpipe {
 namespace {
 
+/// If a run has this many requests, the older half is forgotten, up to the oldest that has no answer yet.
 constexpr std::int64_t kMaxRemembered = 2'000'000;
 /// The timeline of a run has only its first batches.
 constexpr std::size_t kMaxSpans = 20'000;
@@ -42,9 +43,10 @@ void count_latency(Nanoseconds latency_ns, ModelCounters& counters) {
   ++counters.latency_counts.back();
 }
 
-/// Returns how many times as long as planned all pools of a pipeline may take for a planned batch to be in time while
-/// the pipeline is idle, even if a quarter of the objective is kept free and the data plane considers a request a
-/// twelfth of the objective late. With more, no request would be accepted any more. At least 1.
+/// Returns the largest factor, at least 1, by which all pools of a pipeline may take longer than planned such that a
+/// planned batch is in time while the pipeline is idle, even if a quarter of the objective is kept free and the data
+/// plane considers a request only a twelfth of the objective after its arrival. With a larger factor, no request would
+/// be accepted any more.
 double max_slowdown(const ServedModel& model, const ServingPipeline& pipeline) {
   static_assert(kLargestPartOfObjective == 4);
   Nanoseconds left_ns = model.objective_ns - model.objective_ns / 3, compute_ns = 0;

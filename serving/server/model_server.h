@@ -53,7 +53,7 @@ class ModelServer final : private ServingObserver {
   std::int64_t num_computing() const { return static_cast<std::int64_t>(pending_.size()) - plane_.num_waiting(); }
   /// Sets the time after which computing no longer counts in run().
   void end_window(Nanoseconds at_ns) { window_end_ns_ = at_ns; }
-  /// Returns the results so far, with at most the last kMaxRemembered requests.
+  /// Returns the results so far; of the requests at least the last million, and usually at most two million.
   ServingRun run(Nanoseconds window_ns) const;
 
  private:

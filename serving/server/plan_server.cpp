@@ -158,8 +158,8 @@ void PlanServer::require_replaceable(const ServingPlan& plan) const {
   if (requested_ || next_) throw InvalidInput("another plan is being loaded; the new one is not used");
 }
 
-/// Throws InvalidInput unless the new models have the same forms: requests made for one plan may reach the next one,
-/// and HTTP formats its answers.
+/// Throws InvalidInput unless the files that determine the models' forms, all but the weights, are unchanged: requests
+/// made for one plan may reach the next one, and HTTP formats its answers.
 void PlanServer::require_same_form(const std::map<std::string, ServableModel>& models) const {
   for (const auto& [name, model] : models)
     for (std::size_t i = 0; i < model.folder_bytes.size(); ++i)

@@ -51,15 +51,16 @@ class PlanServer final : public ServedModels {
 
   /// Starts the workers of another plan for the same models. Once they have loaded, they get all requests, and the
   /// earlier workers end when they have answered theirs. The models' folders may hold new weights. Throws InvalidInput
-  /// if the plan serves other models, or while another plan is being loaded. If its workers cannot load, the plan is
-  /// abandoned, and a note says so.
+  /// if the plan has other models, tokens, heads or another dtype, if other files of a folder than the weights have
+  /// changed, and while another plan is being loaded. If its workers cannot load, the plan is abandoned, and a note
+  /// says so.
   void replace(ServingPlan plan);
   /// Returns the newest plan that has loaded.
   ServingPlan plan() const;
   /// True if the newest plan has loaded and no older one has requests left.
   bool is_settled() const;
   /// Begins the run whose results finish_run() returns. The time that workers compute counts until `window_ns` after
-  /// this call; if that is not known yet, until the window that is given to finish_run().
+  /// this call; if that is not known yet, until the end of the window that finish_run() gets.
   void begin_run(std::optional<Nanoseconds> window_ns = std::nullopt);
   /// Returns the results of the newest plan's models for the requests since begin_run(), in the plan's order. Waits
   /// until all have been answered.

@@ -25,9 +25,10 @@ struct ServableModel {
   std::string device = "cpu";
 };
 
-/// Opens the folders of BERT or ViT classifiers or GPT-2 language models for a plan: as many as the plan has heads,
-/// which share its prefix. Throws InvalidInput if one is not such a folder, lacks weights, has other layers than the
-/// plan, or does not share the prefix. Only in the program with LibTorch.
+/// Opens the folders of a plan's model: as many as the plan has heads, which share its prefix. They hold Transformers
+/// that predict one label of a text or a picture, or the next token. Throws InvalidInput if one is not such a folder,
+/// lacks weights, has other layers than the plan, takes fewer tokens (for pictures: another number), or does not share
+/// the prefix. Only in the program with LibTorch.
 ServableModel open_servable_model(const std::vector<HeadFolder>& heads, const ServedModel& planned, DType dtype);
 
 /// Makes an emulated model: its requests, arbitrary tokens, take the plan's times without computation.

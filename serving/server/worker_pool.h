@@ -14,9 +14,9 @@ namespace frostpipe {
 /// processes), it is retried every second; these retries do not count.
 class WorkerPool {
  public:
-  /// Starts the workers, on devices from load.device_index on. `reserved` is the data plane's state of the pool, in
-  /// which a device without a loaded worker is reserved forever, and whose times become `max_slowdown` times as long at
-  /// most if the last batches took longer than planned.
+  /// Starts the workers, on devices from load.device_index on. `reserved` is the data plane's state of the pool. A
+  /// device without a loaded worker is reserved there forever, and if the last batches took longer than planned, its
+  /// times become longer, at most by the factor `max_slowdown`.
   WorkerPool(Pool& reserved, std::vector<std::string> command, PartitionLoad load, std::string name,
              double max_slowdown);
 

@@ -14,7 +14,7 @@ namespace frostpipe {
 /// A batch that was sent to a worker and not reported yet.
 struct OrderedBatch {
   std::int64_t batch = 0;
-  /// When it became the worker's first one, and could be computed; on the steady clock.
+  /// The time at which it became the worker's first batch, and so could be computed; on the steady clock.
   Nanoseconds first_ns = 0;
   Nanoseconds planned_ns = 0;  // duration by the plan
 };

@@ -12,7 +12,7 @@
 
 namespace frostpipe {
 
-/// How synthetic requests arrive, at the mean rate `rate`.
+/// The processes by which synthetic requests arrive, at the mean rate `rate`.
 enum class ArrivalProcess {
   even,     // one every 1 / rate; the first after 1 / rate
   poisson,  // independent arrivals with exponential gaps

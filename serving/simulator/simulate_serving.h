@@ -9,10 +9,10 @@
 
 namespace frostpipe {
 
-/// How requests are routed through the pools.
+/// The rules by which requests are routed through the pools.
 enum class DataPlane {
   /// PPipe's (docs/papers.md): before a batch starts, a virtual device of every pool and the network cards in between
-  /// are reserved for it. A request that no reservation can answer in time is dropped at once.
+  /// are reserved for it. A request that cannot be answered in time is dropped at once, as ReservedPlane says.
   reserved,
   /// Every pool knows only its own queues and builds batches as long as the plan's times for the later pools allow.
   reactive,
@@ -35,7 +35,8 @@ struct ServingSimulationOptions {
 /// time, then travels for latency_ns. Virtual devices fill servers in order, and a server has devices of one pool only;
 /// models and pools therefore share nothing, and models can be served one by one. Arrivals and answers cost nothing.
 ///
-/// Deterministic: simultaneous events run in the order in which they were scheduled, and ties go to the first device.
+/// Deterministic: simultaneous events run in the order in which they were scheduled, and ties go to the first device
+/// or, between the pools of the reactive data plane, to the devices in turn.
 ServingRun simulate_serving(const ServingPlan& plan, const ServedModel& model, std::span<const Nanoseconds> arrivals,
                             Nanoseconds window_ns, const ServingSimulationOptions& options = {});
 

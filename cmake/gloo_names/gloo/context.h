@@ -4,8 +4,8 @@
 #include <gloo/transport/device.h>
 
 namespace gloo {
-// c10d's header calls setTimeout inline on contexts that the library makes. The real class lives inside libtorch_cpu.so
-// and has another layout: none is ever made or destroyed through this one.
+// c10d's header calls setTimeout inline on contexts that the library makes. The real class is in libtorch_cpu.so and
+// has another layout, so no context may be made or destroyed through this one.
 class Context {
  public:
   Context() = delete;

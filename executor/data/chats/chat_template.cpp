@@ -53,7 +53,7 @@ std::size_t end_of_turn(const std::string& text, std::size_t begin, const std::s
   return end_of_token(text, begin);
 }
 
-/// A part of a text that is content of the assistant.
+/// A range of a text that the assistant says.
 struct SaidRange {
   TextRange range;
   bool has_loss = true;
@@ -80,7 +80,8 @@ Json object_in(const std::filesystem::path& path) {
   return object.is_object() ? object : Json::object();
 }
 
-/// Adds the special tokens; each is a string or an object with its content.
+/// Adds the members of `from` whose names end in "_token", unless `tokens` has them. A value is a string, or an object
+/// with the string `content`.
 void add_special_tokens(const Json& from, std::map<std::string, std::string>& tokens) {
   for (const auto& [name, value] : from.items()) {
     const Json* text = &value;
@@ -89,7 +90,8 @@ void add_special_tokens(const Json& from, std::map<std::string, std::string>& to
   }
 }
 
-/// Returns the template in tokenizer_config.json: a string, or one of a list of named templates.
+/// Returns chat_template of tokenizer_config.json: a string, or the template named "default" in a list; nothing if
+/// there is none. Throws InvalidInput for any other value.
 std::optional<std::string> template_in(const Json& config, const std::string& place) {
   const auto found = config.find("chat_template");
   if (found == config.end() || found->is_null()) return std::nullopt;
@@ -143,7 +145,7 @@ std::string ChatTemplate::prompt_of_assistant() const {
 RenderedText ChatTemplate::render(const Conversation& conversation) const {
   const Text marked = naming(place_, [&] { return written(conversation.messages, false); });
   RenderedText rendered{.text = bytes_of(marked), .said = {}};
-  std::vector<SaidRange> turns;                   // with the assistant's turns that have no loss
+  std::vector<SaidRange> turns;                   // the assistant's turns, also those without a loss
   std::size_t prompt_before = std::string::npos;  // position of the previous turn's prompt
   const std::vector<SaidRange> all = said_ranges(marked);
   const auto eos = special_tokens_.find("eos_token");

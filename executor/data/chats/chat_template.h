@@ -26,25 +26,26 @@ struct RenderedText {
   bool operator==(const RenderedText&) const = default;
 };
 
-/// The chat template of a model's folder, in Jinja, rendered as transformers' apply_chat_template does, without tools
-/// and without a generation prompt.
+/// The chat template of a model's folder, in Jinja. It is rendered as by transformers' apply_chat_template without
+/// tools.
 class ChatTemplate {
  public:
   /// `special_tokens` are bos_token, eos_token and so on. Throws InvalidInput that names `place`, line, rule and the
   /// supported features if the template uses an unsupported one.
   ChatTemplate(const std::string& source, std::string place, std::map<std::string, std::string> special_tokens);
 
-  /// Renders a chat. The model is trained on what follows the generation prompt (add_generation_prompt) in each of the
-  /// assistant's turns that has a loss: its content with what the template puts before it (Qwen3's <think>), and the
-  /// token in angle brackets that ends the turn; before eos_token there may be white space. Content that the template
-  /// omits is not trained on.
+  /// Renders a chat without a generation prompt (add_generation_prompt) at its end. The model is trained on each of the
+  /// assistant's turns that has a loss, from the end of its generation prompt, or from its content if the template has
+  /// no such prompt. The turn thus includes the text that the template puts before the content (Qwen3's <think>), and
+  /// the token that ends the turn: one in angle brackets right after the content, or eos_token after white space.
+  /// Content that the template omits is not trained on.
   ///
   /// Throws InvalidInput that names the template, its line and a remedy if the template raises an exception or uses an
   /// unsupported feature.
   RenderedText render(const Conversation& conversation) const;
 
   /// Renders messages with the generation prompt of the assistant's next turn (add_generation_prompt). Throws as
-  /// render().
+  /// render() does.
   std::string prompt(const std::vector<ChatMessage>& messages) const;
 
  private:
@@ -57,9 +58,9 @@ class ChatTemplate {
   std::string prompt_;  // the generation prompt; empty if the template has none
 };
 
-/// Returns the template of a folder: chat_template.jinja, else chat_template in tokenizer_config.json (of several the
-/// one named "default"); nothing if there is none. Special tokens are taken from tokenizer_config.json and
-/// special_tokens_map.json.
+/// Returns the template of a folder: chat_template.jinja, else chat_template in tokenizer_config.json (if that is a
+/// list, the template named "default"); nothing if there is none. Special tokens are taken from tokenizer_config.json
+/// and special_tokens_map.json. Throws InvalidInput for a damaged file, and as the constructor does.
 std::optional<ChatTemplate> chat_template_in(const std::filesystem::path& model_folder);
 
 /// Returns the template for the chat at `place` in the data. Throws InvalidInput if the folder has none.

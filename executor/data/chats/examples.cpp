@@ -31,7 +31,7 @@ using json::Place;
 /// Says how an example without an answer can be used.
 constexpr const char* kWithoutAnswers = "evaluate --predictions completes prompts without one";
 
-/// Reads a chat, which a text in the field "system" may precede.
+/// Reads the chat in `field`. A text in the field "system" becomes its first message.
 Conversation conversation_in(const Json& record, const Place& place, const std::string& field) {
   const Place at(place, std::string_view(field));
   std::vector<ChatMessage> messages = messages_in(record.at(field), at);
@@ -46,8 +46,8 @@ Conversation conversation_in(const Json& record, const Place& place, const std::
   return {std::move(messages)};
 }
 
-/// Makes an example of a chat. One of its last `num_answers` messages, which are at `place`, must be one to learn if
-/// that is needed.
+/// Makes an example of a chat, whose last `num_answers` messages were read at `place`. Throws InvalidInput if an answer
+/// is needed and none of these messages is the assistant's and has a loss.
 Example spoken(Conversation chat, const std::string& where, std::size_t num_answers, const Place& place,
                Answers needed) {
   const std::span<const ChatMessage> answers = std::span(chat.messages).last(num_answers);
@@ -113,7 +113,8 @@ Example pair_in(const Json& record, const std::string& where, const Pair& pair, 
   return {where, Instruction{asked, optional_text("input"), answer, optional_text("system")}, has_answer};
 }
 
-/// Returns the field that holds plain text or, if the user names it, possibly a chat.
+/// Returns the name of the field that holds the text; nothing if there is none. A field that the user names may hold a
+/// chat instead.
 std::optional<std::string> text_field(const Json& record, const ColumnNames& columns) {
   if (!columns.text.empty()) return has_field(record, columns.text) ? std::optional(columns.text) : std::nullopt;
   for (const char* name : {"text", "sentence"})
@@ -137,7 +138,8 @@ const Pair* answered_pair(const Json& record) {
 
 bool has_form_of_example(const Json& record) { return chat_field(record) || answered_pair(record); }
 
-/// Returns the pair of a record that has a prompt or an instruction, though no answer to it and no text; else null.
+/// Returns the pair of fields of a record that has a prompt or an instruction, but neither an answer nor a text; else
+/// null.
 const Pair* unanswered_pair(const Json& record, const ColumnNames& columns) {
   if (!columns.text.empty() || has_form_of_example(record) || text_field(record, columns)) return nullptr;
   for (const Pair& pair : kPairs) {
@@ -187,7 +189,7 @@ Example example_in(const Json& record, const std::string& where, const ColumnNam
   return {where, PromptCompletion{.prompt = {}, .completion = text_in(record, Place(where), name)}};
 }
 
-/// Returns a table's columns as a record without values.
+/// Returns a record whose fields are the columns of a table, with empty texts as values.
 Json header_of(const std::filesystem::path& path) {
   const std::string content = read_utf8_file(path);
   const std::string_view line = std::string_view(content).substr(0, content.find('\n'));

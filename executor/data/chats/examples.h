@@ -13,7 +13,7 @@ namespace frostpipe {
 struct ChatMessage {
   std::string role;  // system, user or assistant
   std::string content;
-  bool has_loss = true;  // false if the model is not trained on it, though it is the assistant's
+  bool has_loss = true;  // the model is trained on it, if its role is assistant
 
   bool operator==(const ChatMessage&) const = default;
 };
@@ -32,8 +32,8 @@ struct PromptCompletion {
   bool operator==(const PromptCompletion&) const = default;
 };
 
-/// An instruction in the form of the Alpaca data, or a question with its answer. It becomes a chat turn for a chat
-/// model, else a prompt.
+/// An instruction in the form of the Alpaca data, or a question with its answer. For a model with a chat template it
+/// becomes a chat (as_conversation), else a prompt (as_prompt).
 struct Instruction {
   std::string instruction, input, output;
   std::string system{};  // the chat's system message; "" = none
@@ -49,24 +49,25 @@ struct Example {
   bool operator==(const Example&) const = default;
 };
 
-/// Whether every example must have an answer: a completion, an output, or a message of the assistant. Training needs
-/// one; the model can complete prompts without.
+/// Says whether every example must have an answer: a completion, an output, or a message of the assistant. Training
+/// needs answers; to complete prompts, the model needs none.
 enum class Answers { required, optional };
 
 /// The kind of samples in a file of records or a table, by the fields of its first record.
 enum class RecordKind { labelled_texts, tagged_words, examples };
 
-/// Returns the kind of the records in a file:
+/// Returns the kind of the records in a file, as its first record or its header shows it:
 ///
 /// - labelled_texts have a text (`text` or `sentence`) with a `label` (or `labels`, or columns of 0 and 1). A table
 ///   without examples counts as labelled_texts too.
 /// - tagged_words are JSON and have a list of words in `tokens` or in the column that `columns` names.
-/// - examples have `messages` or `conversations`; `prompt` and `completion`; or `instruction` and `output` (and
-/// `input`). In JSON they may
-///   also be a text without a label, or have messages in the column that `columns` names. A record with a `prompt` or
-///   an `instruction` and no text is an example without an answer.
+/// - examples have `messages` or `conversations`; `prompt` and `completion` (or `response`); `instruction` and `output`
+///   (and `input`); or `question` and `answer`. A record with a `prompt` or an `instruction` and no text is an example
+///   without an answer. These fields are not looked for if `columns` names the text. In JSON, examples may also be a
+///   text without a label, or have messages in the column that `columns` names.
 ///
-/// Throws InvalidInput that lists the known forms for JSON that is none of them.
+/// Throws InvalidInput for JSON that has none of these forms, which it lists, and for JSON with pairs of texts of which
+/// `columns` names none.
 RecordKind kind_of_records(const std::filesystem::path& path, const ColumnNames& columns);
 
 /// Reads the examples of a file; each may have any of these forms. Throws InvalidInput that names file, line, field,
@@ -75,9 +76,11 @@ RecordKind kind_of_records(const std::filesystem::path& path, const ColumnNames&
 std::vector<Example> read_examples(const std::filesystem::path& path, const ColumnNames& columns, Answers answers,
                                    std::vector<std::string>& notes);
 
-/// Returns an instruction as a chat turn: the instruction, an empty line and the input, after the system message.
+/// Returns an instruction as a chat: the system message if there is one; the user's message, which is the instruction
+/// and, after an empty line, the input; and the assistant's message, which is the output.
 Conversation as_conversation(const Instruction& instruction);
-/// Returns an instruction as a prompt in Alpaca's format, whose first sentences the system message replaces.
+/// Returns an instruction as a prompt in Alpaca's format, whose first sentences the system message replaces, and its
+/// output as the completion.
 PromptCompletion as_prompt(const Instruction& instruction);
 
 }  // namespace frostpipe

@@ -26,12 +26,13 @@ Text changed(Text text, int (*change)(int)) {
     if (MarkedBytes::byte(c) < 0x80)
       c = static_cast<char16_t>(MarkedBytes::marks(c) | static_cast<char16_t>(change(MarkedBytes::byte(c))));
     else
-      throw InvalidInput("a text whose case is changed", "must be ASCII here", "other text");
+      throw InvalidInput("a text for upper or lower", "must be ASCII", "other text");
   }
   return text;
 }
 
-/// Strips the characters of `wanted` from the ends, or white space as Python defines it if `wanted` is null.
+/// Removes the characters of `wanted` from the left end, the right end or both; white space as Python defines it if
+/// `wanted` is null or none.
 Text stripped(const Text& text, const Value* wanted, bool left, bool right) {
   // Python also strips Unicode's spaces beyond ASCII.
   static const std::vector<Text> kSpaces = [] {
@@ -44,7 +45,7 @@ Text stripped(const Text& text, const Value* wanted, bool left, bool right) {
     return spaces;
   }();
   const std::vector<Text> set =
-      wanted && !wanted->as<None>() ? characters_of(need_text(*wanted, "what is stripped")) : kSpaces;
+      wanted && !wanted->as<None>() ? characters_of(need_text(*wanted, "the characters to strip")) : kSpaces;
   std::size_t begin = 0, end = text.size();
   const auto at_begin = [&](const Text& one) { return text.compare(begin, one.size(), one) == 0; };
   const auto at_end = [&](const Text& one) {
@@ -66,10 +67,10 @@ Text stripped(const Text& text, const Value* wanted, bool left, bool right) {
 Value split(const Text& text, const Arguments& arguments) {
   const Value* const given = argument(arguments, 0);
   if (!given || given->as<None>()) throw InvalidInput("split", "must have a separator", "without it");
-  const Text& separator = need_text(*given, "what a text is split at");
-  if (separator.empty()) throw InvalidInput("what a text is split at", "must not be empty", "\"\"");
+  const Text& separator = need_text(*given, "the separator of split");
+  if (separator.empty()) throw InvalidInput("the separator of split", "must not be empty", "\"\"");
   const Value* const most = argument(arguments, 1);
-  std::int64_t left = most ? need_number(*most, "splits") : -1;
+  std::int64_t left = most ? need_number(*most, "the number of splits") : -1;
   List parts;
   std::size_t begin = 0;
   for (std::size_t at = 0; left != 0 && (at = text.find(separator, begin)) != Text::npos; --left) {
@@ -81,7 +82,7 @@ Value split(const Text& text, const Arguments& arguments) {
 }
 
 Text replaced(Text text, const Text& old, const Text& other) {
-  if (old.empty()) throw InvalidInput("what is replaced", "must not be empty", "\"\"");
+  if (old.empty()) throw InvalidInput("the text to replace", "must not be empty", "\"\"");
   for (std::size_t at = 0; (at = text.find(old, at)) != Text::npos; at += other.size())
     text.replace(at, old.size(), other);
   return text;
@@ -91,7 +92,7 @@ Value method_of_text(const Text& text, const std::string& name, const Arguments&
   const Value* const first = argument(arguments, 0);
   const auto needed = [&](std::size_t index) -> Text {
     const Value* const one = argument(arguments, index);
-    return need_text(one ? *one : Value(Undefined{"an argument"}), "what " + name + " takes");
+    return need_text(one ? *one : Value(Undefined{"an argument"}), "an argument of " + name);
   };
   if (name == "strip") return stripped(text, first, true, true);
   if (name == "lstrip") return stripped(text, first, true, false);
@@ -129,7 +130,8 @@ Value range(const Arguments& arguments) {
   const std::size_t count = arguments.values.size();
   if (count != 1 && count != 2) throw InvalidInput("range", "must have one or two bounds", std::to_string(count));
   const std::int64_t begin = count == 2 ? number(0) : 0, end = number(count - 1);
-  if (begin < 0 || end > kMax) throw InvalidInput("range", "must be of 0 to 100,000", std::to_string(end));
+  if (begin < 0 || end > kMax)
+    throw InvalidInput("range", "must be within 0 to 100,000", fmt::format("{} to {}", begin, end));
   List numbers;
   for (std::int64_t i = begin; i < end; ++i) numbers.emplace_back(i);
   return list_value(std::move(numbers));
@@ -137,7 +139,7 @@ Value range(const Arguments& arguments) {
 
 Value joined(const Value& value, const Arguments& arguments) {
   const Value* const given = argument(arguments, 0);
-  Text text, between = given ? need_text(*given, "what join puts between") : Text();
+  Text text, between = given ? need_text(*given, "the separator of join") : Text();
   bool is_first = true;
   for (const Value& one : elements_of(value)) {
     if (!is_first) text += between;
@@ -147,10 +149,11 @@ Value joined(const Value& value, const Arguments& arguments) {
   return text;
 }
 
-/// Selects the objects of a list whose member passes a test, or is true if no test is named; or those that do not.
+/// Returns the elements of a list whose member, named by the first argument, passes the test that the second one names,
+/// or is true if there is no second one. If not `is_wanted`, returns the other elements.
 Value selected(const Value& value, const Arguments& arguments, bool is_wanted) {
   const std::size_t count = arguments.values.size();
-  if (count == 0) throw InvalidInput("selectattr", "must name a member", "without one");
+  if (count == 0) throw InvalidInput("selectattr or rejectattr", "must name a member", "without one");
   List found;
   for (const Value& one : elements_of(value)) {
     const Value asked = element(one, arguments.values[0]);
@@ -197,7 +200,7 @@ Value filtered(const std::string& name, const Value& value, const Arguments& arg
   }
   if (name == "items") {
     if (const auto* members = value.as<std::shared_ptr<Members>>()) return list_value(pairs_of(**members));
-    throw InvalidInput("what items lists", "must be an object", kind_of(value));
+    throw InvalidInput("the value before `| items`", "must be an object", kind_of(value));
   }
   if (name == "default" || name == "d") {
     const Value* const otherwise = argument(arguments, 0);
@@ -228,8 +231,8 @@ bool passes_test(const std::string& name, const Value& value, const Arguments& a
     const Value* const other = argument(arguments, 0);
     return other && equal(value, *other);
   }
-  if (name == "odd") return need_number(value, "what is odd or even") % 2 != 0;
-  if (name == "even") return need_number(value, "what is odd or even") % 2 == 0;
+  if (name == "odd") return need_number(value, "the value before `is odd`") % 2 != 0;
+  if (name == "even") return need_number(value, "the value before `is even`") % 2 == 0;
   refuse("a test",
          "defined, undefined, none, string, mapping, iterable, sequence, number, integer, boolean, true, false, "
          "equalto, eq, odd, even",
@@ -259,24 +262,25 @@ Value element(const Value& value, const Value& index) {
     return found ? *found : Value(Undefined{key});
   }
   if (value.as<Undefined>() || value.as<None>())
-    throw InvalidInput("what has elements", "must be a list, an object or a text", kind_of(value));
+    throw InvalidInput("the value before `[`", "must be a list, an object or a text", kind_of(value));
   const List elements = elements_of(value);
   const auto size = static_cast<std::int64_t>(elements.size());
-  const std::int64_t number = need_number(index, "the number of an element"), at = number < 0 ? number + size : number;
+  const std::int64_t number = need_number(index, "an index"), at = number < 0 ? number + size : number;
   if (at < 0 || at >= size) return Undefined{fmt::format("element {}", number)};
   return elements[static_cast<std::size_t>(at)];
 }
 
 Value slice(const Value& value, std::optional<std::int64_t> begin, std::optional<std::int64_t> end, std::int64_t step) {
-  if (step == 0) throw InvalidInput("the step of a part", "must not be 0", "0");
+  if (step == 0) throw InvalidInput("the step of a slice", "must not be 0", "0");
   if (const auto* list = value.as<std::shared_ptr<List>>()) return list_value(part_of(**list, begin, end, step));
   Text text;
-  for (const Text& one : part_of(characters_of(need_text(value, "what a part is taken of")), begin, end, step))
+  for (const Text& one : part_of(characters_of(need_text(value, "the value that is sliced")), begin, end, step))
     text += one;
   return text;
 }
 
-/// Returns C's strftime(format) for midnight of 26 July 2024 (UTC), which is Python's but for %f, %z and %Z.
+/// Returns midnight of 26 July 2024 (UTC) as C's strftime formats it. Python's strftime gives the same text, except for
+/// %f, %z and %Z.
 Value date(const Arguments& arguments) {
   constexpr std::time_t kDate = 1'721'952'000;
   const Value* const given = argument(arguments, 0);

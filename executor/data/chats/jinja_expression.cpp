@@ -118,7 +118,7 @@ class Parser {
   Expression signed_value() {
     const Depth depth(*this);
     if (tokens_.take_if("-"))
-      return [value = signed_value()](Scope& scope) -> Value { return -need_number(value(scope), "behind -"); };
+      return [value = signed_value()](Scope& scope) -> Value { return -need_number(value(scope), "the operand of -"); };
     return filters(postfix(primary()));
   }
 

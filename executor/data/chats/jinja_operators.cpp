@@ -25,13 +25,12 @@ Value sum(const Value& a, const Value& b) {
     all.insert(all.end(), (*list_b)->begin(), (*list_b)->end());
     return list_value(std::move(all));
   }
-  if (a.as<std::int64_t>()) return *a.as<std::int64_t>() + need_number(b, "what is added to a number");
+  if (a.as<std::int64_t>()) return *a.as<std::int64_t>() + need_number(b, "the right operand of +");
   return joined(need_text(a, "what something is added to"), need_text(b, "what is added to a text"));
 }
 
 bool contains(const Value& whole, const Value& part) {
-  if (const auto* text = whole.as<Text>())
-    return text->find(need_text(part, "what is looked for in a text")) != Text::npos;
+  if (const auto* text = whole.as<Text>()) return text->find(need_text(part, "the left operand of in")) != Text::npos;
   if (const auto* members = whole.as<std::shared_ptr<Members>>())
     return find_member(**members, bytes_of(need_text(part, "a key"))) != nullptr;
   const List elements = elements_of(whole);
@@ -43,10 +42,12 @@ bool contains(const Value& whole, const Value& part) {
 Value arithmetic(const std::string& sign, const Value& a, const Value& b) {
   if (sign == "+") return sum(a, b);
   if (sign == "~") return joined(printed(a), printed(b));
-  const std::int64_t left = need_number(a, "before " + sign), right = need_number(b, "behind " + sign);
-  constexpr std::int64_t kMax = std::int64_t{1} << 31;  // limit that rules out overflow
+  const std::int64_t left = need_number(a, "the left operand of " + sign),
+                     right = need_number(b, "the right operand of " + sign);
+  constexpr std::int64_t kMax = std::int64_t{1} << 31;  // rules out overflow of the operators below
   if (std::abs(left) > kMax || std::abs(right) > kMax || (right == 0 && sign != "-" && sign != "*"))
-    throw InvalidInput("numbers around " + sign, "must be below 2^31, a divisor not 0", fmt::format("{}", right));
+    throw InvalidInput("numbers around " + sign, "must be below 2^31, a divisor not 0",
+                       fmt::format("{} {} {}", left, sign, right));
   if (sign == "-") return left - right;
   if (sign == "*") return left * right;
   const std::int64_t rest = ((left % right) + right) % right;  // Python's modulo
@@ -61,9 +62,10 @@ bool compare(const std::string& sign, const Value& a, const Value& b) {
   if (sign == "in") return contains(b, a);
   int order = 0;
   if (a.as<Text>()) {
-    order = need_text(a, "").compare(need_text(b, "what a text is compared with"));
+    order = need_text(a, "").compare(need_text(b, "the right operand of " + sign));
   } else {
-    const std::int64_t left = need_number(a, "before " + sign), right = need_number(b, "behind " + sign);
+    const std::int64_t left = need_number(a, "the left operand of " + sign),
+                       right = need_number(b, "the right operand of " + sign);
     order = left < right ? -1 : left > right;
   }
   if (sign == "<") return order < 0;

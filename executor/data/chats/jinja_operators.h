@@ -7,9 +7,9 @@ namespace frostpipe::jinja {
 
 // Jinja's binary operators. All throw InvalidInput for unsupported operands.
 
-/// + - * // % of integers, + of strings and of lists, ~ (concatenation) of printable values
+/// Computes + - * // % of integers, + of strings and of lists, and ~ (concatenation) of printable values.
 Value arithmetic(const std::string& sign, const Value& a, const Value& b);
-/// == != < > <= >= in
+/// Evaluates == != < > <= >= and in.
 bool compare(const std::string& sign, const Value& a, const Value& b);
 
 }  // namespace frostpipe::jinja

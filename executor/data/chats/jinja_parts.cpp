@@ -12,7 +12,7 @@
 namespace frostpipe::jinja {
 namespace {
 
-constexpr std::size_t kMaxTokens = 2'000;  // limits the recursion depth
+constexpr std::size_t kMaxTokens = 2'000;  // of a tag; limits how deeply its expression is nested
 
 bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -65,7 +65,7 @@ class Cutter {
     if (!text.empty()) parts_.push_back({.text = std::string(text), .tokens = {}, .line = line_of(at_)});
   }
 
-  /// Parses a tag and moves behind it and the white space that it strips.
+  /// Parses the tag at at_, and moves at_ past it and past the white space that it strips.
   void take_tag() {
     const std::size_t begin = at_;
     const char kind = source_[at_ + 1];
@@ -101,7 +101,8 @@ class Cutter {
     end_tag(source_[at_] == '-' || source_[at_] == '+' ? at_ + 1 : at_, kind == '%');
   }
 
-  /// Ends a tag. `end` is the position of the closing sign, which a - or + may precede.
+  /// Moves at_ past the end of a tag and the white space that the tag strips. `end` is the position of the closing
+  /// sign, which a - or + may precede.
   void end_tag(std::size_t end, bool trims_line_end) {
     const char sign = source_[end - 1];
     at_ = end + 2;

@@ -17,13 +17,13 @@ struct Token {
 struct Part {
   enum class Kind { text, output, statement };
   Kind kind = Kind::text;
-  std::string text;           // for text
-  std::vector<Token> tokens;  // for tags
-  std::size_t line = 1;
+  std::string text;           // of Kind::text
+  std::vector<Token> tokens;  // of the other kinds; the last one has Token::Kind::end
+  std::size_t line = 1;       // at which the part begins
 };
 
 /// Splits a template into parts and removes its comments. trim_blocks and lstrip_blocks are on, as in transformers: the
-/// newline after a statement is removed, and so are blanks between the beginning of its line and the statement.
+/// newline after a statement or a comment is removed, and so are blanks between the beginning of its line and its tag.
 /// Throws InvalidInput that names line and rule.
 std::vector<Part> parts_of(std::string_view source);
 

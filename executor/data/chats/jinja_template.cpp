@@ -12,7 +12,7 @@
 namespace frostpipe::jinja {
 namespace {
 
-/// Adds the template's line to the errors of `call`.
+/// Calls `call`. Puts "line N: " before the message of InvalidInput, unless it names a line already.
 template <class Call>
 auto in_line(std::size_t line, Call call) {
   try {
@@ -38,7 +38,7 @@ Members loop_at(const List& elements, std::size_t index) {
   return loop;
 }
 
-/// Sets a loop's names: one to the element, or several to its elements.
+/// Sets the variables of a loop: a single one to the element, several to the elements of the element.
 void set_names(const std::vector<std::string>& names, const Value& element, Scope& scope) {
   if (names.size() == 1) return scope.set(names.front(), element);
   const List parts = elements_of(element);
@@ -60,7 +60,8 @@ class Template::Reader {
   }
 
  private:
-  /// Parses blocks up to one of these statements, which is not consumed, or to the end.
+  /// Parses blocks up to one of the statements `ends`, which is not consumed; to the end of the template if `ends` is
+  /// empty.
   Block blocks(const std::vector<std::string_view>& ends) {
     if (++nesting_ > kMaxNesting)
       throw InvalidInput("a template", fmt::format("must nest at most {} deep", kMaxNesting), "deeper");
@@ -79,7 +80,7 @@ class Template::Reader {
           scope.step();
           block(scope, written);
           if (written.size() > kMaxTextBytes)
-            throw InvalidInput("what a template writes", "must have at most 64 MiB", "longer");
+            throw InvalidInput("the rendered text", "must have at most 64 MiB", "longer");
         });
       }
     };
@@ -110,7 +111,7 @@ class Template::Reader {
                        in_quotes(word));
   }
 
-  /// Parses a block up to its last statement, which is consumed.
+  /// Parses blocks up to one of the statements `ends`, which is consumed.
   Block inner(const std::vector<std::string_view>& ends) {
     Block block = blocks(ends);
     ++at_;

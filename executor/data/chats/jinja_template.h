@@ -11,8 +11,8 @@
 namespace frostpipe::jinja {
 
 /// A Jinja template, as far as chat templates need it: for (with if and else), if, set (also of namespace members and
-/// of blocks), macro, generation, and the expressions of take_expression(). The constructor checks the whole syntax;
-/// filters, tests, methods and functions are looked up when they are reached.
+/// of blocks), macro (outside of loops and conditions), generation, and the expressions of take_expression(). The
+/// constructor checks the whole syntax; filters, tests, methods and functions are looked up when they are reached.
 class Template {
  public:
   /// Throws InvalidInput that names line, rule and value.

@@ -117,7 +117,7 @@ List elements_of(const Value& value) {
   } else if (const auto* members = value.as<std::shared_ptr<Members>>()) {
     for (const auto& [name, member] : **members) elements.emplace_back(text_of(name));
   } else if (!value.as<Undefined>()) {
-    throw InvalidInput("what a loop runs over", "must be a list", kind_of(value));
+    throw InvalidInput("the value whose elements are needed", "must be a list, an object or a text", kind_of(value));
   }
   return elements;
 }

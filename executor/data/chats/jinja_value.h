@@ -12,14 +12,14 @@
 namespace frostpipe::jinja {
 
 /// Limits for every template, since templates come from untrusted folders.
-inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 26;
-inline constexpr int kMaxNesting = 100;
+inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 26;  // of the rendered text, and of a result of + or ~
+inline constexpr int kMaxNesting = 100;  // of blocks, of brackets in an expression, and of calls of one macro
 
 /// Traits of strings whose bytes (UTF-8) may each carry marks. Marks survive all string operations of a template, and
 /// comparisons ignore them.
 struct MarkedBytes : std::char_traits<char16_t> {
-  static constexpr char16_t kAssistant = 0x100;  // content of the assistant
-  static constexpr char16_t kNoLoss = 0x200;     // and the model is not trained on it
+  static constexpr char16_t kAssistant = 0x100;  // marks content of the assistant
+  static constexpr char16_t kNoLoss = 0x200;     // marks, with kAssistant, content that the model is not trained on
   static constexpr char16_t marks(char16_t c) { return static_cast<char16_t>(c & ~0xFF); }
   static constexpr char16_t byte(char16_t c) { return static_cast<char16_t>(c & 0xFF); }
   static constexpr bool eq(char16_t a, char16_t b) { return byte(a) == byte(b); }
@@ -44,9 +44,9 @@ struct Arguments {
 };
 using Function = std::function<Value(const Arguments&)>;
 
-/// The value of a name that is not set.
+/// The value of a variable, member or element that is not there.
 struct Undefined {
-  std::string name;
+  std::string name;  // for errors
 };
 struct None {};
 
@@ -71,16 +71,18 @@ const Value* find_member(const Members& members, std::string_view name);
 void set_member(Members& members, const std::string& name, Value value);
 
 bool equal(const Value& a, const Value& b);
-/// Returns the output of {{ value }}. Throws InvalidInput for lists and objects.
+/// Returns the output of {{ value }}. Throws InvalidInput for lists, objects and functions.
 Text printed(const Value& value);
-/// Returns "a text", "a list", ...
+/// Returns the kind of a value for messages: "a text", "a list", ...; "not there: NAME" for Undefined.
 std::string kind_of(const Value& value);
 /// Splits a text into its UTF-8 characters.
 std::vector<Text> characters_of(const Text& text);
-/// Returns the elements that a loop iterates over. Throws InvalidInput for values without elements.
+/// Returns the elements that a loop iterates over: those of a list, the characters of a text, the names of an object's
+/// members, and none of Undefined. Throws InvalidInput for other values.
 List elements_of(const Value& value);
 
-/// Returns the value as text. Throws InvalidInput that names `whose` for other values.
+/// These return the text or the number that the value is. They throw InvalidInput, with `whose` as the place, for
+/// values of other kinds.
 const Text& need_text(const Value& value, std::string_view whose);
 std::int64_t need_number(const Value& value, std::string_view whose);
 

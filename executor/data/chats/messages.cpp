@@ -62,7 +62,7 @@ std::string content_in(const Json& object, const Place& place) {
   return joined_parts(*found, at);
 }
 
-/// Returns false for a message of OpenAI's weight 0.
+/// Returns false if the message's "weight", a field of OpenAI's format, is 0.
 bool has_loss(const Json& object, const Place& place) {
   if (!has_field(object, "weight")) return true;
   const Json& weight = object.at("weight");

@@ -23,7 +23,7 @@ bool is_in_word(std::string_view text, Range range) {
   return goes_on_before || (range.end < text.size() && is_word_character(character_at(text, range.end)));
 }
 
-/// Extends the range by the spaces that the token takes, but not before `earliest`.
+/// Extends the range by the spaces that the token's lstrip and rstrip include, but not to before `earliest`.
 Range with_spaces(std::string_view text, Range range, const AddedToken& token, std::size_t earliest) {
   while (token.lstrip && range.begin > earliest) {
     const std::size_t before = begin_of_last(text, range.begin);

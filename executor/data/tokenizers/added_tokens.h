@@ -16,13 +16,13 @@ struct AddedToken {
   std::int32_t id = 0;
   /// Matches only whole words: neither the character before nor the one after may be a word character.
   bool single_word = false;
-  /// Whether it includes the spaces before (lstrip) or after it (rstrip).
+  /// A match includes the spaces before it (lstrip) or after it (rstrip).
   bool lstrip = false;
   bool rstrip = false;
-  /// Whether it is matched in the normalized text. Such tokens are searched for in the text between tokens that are
-  /// matched as written.
+  /// The token is matched in normalized text: its normalized content is searched for in the normalized text between the
+  /// tokens that are matched as written.
   bool normalized = false;
-  bool special = false;
+  bool special = false;  // Tokenizer::decode can leave it out
 
   bool operator==(const AddedToken&) const = default;
 };
@@ -30,13 +30,13 @@ struct AddedToken {
 /// A part of a text: an added token, or the text between two of them.
 struct TextPiece {
   Range range;
-  std::optional<std::int32_t> id;
+  std::optional<std::int32_t> id;  // of the added token
 
   bool operator==(const TextPiece&) const = default;
 };
 
-/// Finds added tokens in a text like Hugging Face's `tokenizers` library: from left to right, and the longest of those
-/// that begin at one position.
+/// Finds added tokens in a text as Hugging Face's `tokenizers` library does: from left to right, and of the tokens that
+/// begin at one position the longest.
 class AddedTokens {
  public:
   /// Tokens with empty content are ignored.

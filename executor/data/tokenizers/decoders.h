@@ -7,11 +7,11 @@ namespace frostpipe {
 
 class PipelinePart;
 
-/// Converts tokens, as the vocabulary spells them, to parts of the text.
+/// Converts tokens, as the vocabulary spells them, in place to parts of the text.
 using Decoder = std::function<void(std::vector<std::string>& tokens)>;
 
 /// Reads the object `decoder` of tokenizer.json: ByteFallback, ByteLevel, Fuse, Metaspace, Replace, Strip, WordPiece or
-/// a Sequence of them. Throws InvalidInput that names any other type.
+/// a Sequence of them. Throws InvalidInput that names any other type, and a field that is missing, damaged or unknown.
 Decoder read_decoder(const PipelinePart& part);
 
 }  // namespace frostpipe

@@ -43,7 +43,7 @@ class Tokenizer::Pipeline::Run {
     return text;
   }
 
-  /// Adds text between tokens that are matched literally.
+  /// Adds the tokens of a text between the added tokens that are matched as written.
   void add_text(Text text) {
     if (pipeline_.normalizer) pipeline_.normalizer(text);
     const std::vector<TextPiece> pieces = pipeline_.normalized.split(text.bytes);
@@ -93,9 +93,9 @@ class Tokenizer::Pipeline::Run {
     return {.begin = text.positions[range.begin], .end = text.positions[range.end - 1] + 1};
   }
 
-  /// Returns the span of a token. A trimmed one is without spaces at its ends if the post-processor trims them, but
-  /// keeps a single leading space of the text, since the tokenizer may have added it. A token of bytes may begin and
-  /// end inside a character.
+  /// Returns the span of a token whose characters are at `span`. If trimmed spans are wanted and the post-processor
+  /// trims them, the spaces at the token's ends are excluded, except a single one at the beginning of the text if the
+  /// tokenizer may have added it. If `is_bytes`, the token may begin and end inside a character.
   TokenSpan trimmed(std::string_view token, TokenSpan span, bool is_bytes) const {
     if (spans_ != Spans::kTrimmed || !pipeline_.post_processor.trims_spans) return span;
     std::int32_t leading = 0, trailing = 0;

@@ -25,10 +25,11 @@ struct Tokenizer::Pipeline {
   Pipeline& operator=(const Pipeline&) = delete;
 
   std::vector<std::string> tokens;  // by id
-  std::size_t num_own = 0;          // number of those of the vocabulary itself, which precede new added tokens
+  std::size_t num_own = 0;          // number of tokens in the vocabulary itself; the other added tokens follow them
   TokenIds ids;
   std::vector<bool> is_special;  // by id
-  /// Spellings in normalized text of added tokens that are found there, by id. As in Hugging Face, ids decode to these.
+  /// The normalized spellings, by id, of the added tokens that are matched in normalized text. As in Hugging Face,
+  /// these ids are decoded to these spellings.
   std::unordered_map<std::int32_t, std::string> normalized_spellings;
   AddedTokens as_written{{}};
   AddedTokens normalized{{}};
@@ -40,7 +41,8 @@ struct Tokenizer::Pipeline {
   SpecialIds special_ids;
   bool truncates_left = false;
 
-  /// Returns the tokens of a text without special tokens around it. Throws InvalidInput for 2^31 bytes or more.
+  /// Returns the tokens of a text without special tokens around it. Throws InvalidInput for 2^31 bytes or more, for
+  /// text that a regular expression takes too long to split, and as TokenModel::tokenize does.
   SpannedTokens tokens_of(std::string_view utf8, Spans spans) const;
 
  private:

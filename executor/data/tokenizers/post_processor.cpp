@@ -121,7 +121,8 @@ PostProcessor sequence_processing(PipelinePart& part) {
   for (const PipelinePart& step : part.parts("processors")) {
     PostProcessor one = read_post_processor(step);
     if (adds_tokens(one) && adds_tokens(all))
-      throw InvalidInput(step.place(), "must add no tokens, as one before it does", "one that does");
+      throw InvalidInput(step.place(), "must add no tokens, since a processor before it adds some",
+                         "one that adds tokens");
     if (one.trims_spans) {
       all.trims_spans = true;
       all.adds_space = one.adds_space;

@@ -12,12 +12,13 @@
 namespace frostpipe {
 namespace {
 
-/// Reads the array `added_tokens`. A token that the vocabulary lacks gets the next free id.
+/// Reads the array `added_tokens`. A token that the vocabulary lacks is appended to `tokens`; its id must be the next
+/// free one.
 std::vector<AddedToken> read_added_tokens(PipelinePart& root, std::vector<std::string>& tokens) {
   std::vector<AddedToken> added;
   if (root.take("added_tokens").is_null()) return added;
   std::vector<PipelinePart> parts = root.parts("added_tokens");
-  tokens.reserve(tokens.size() + parts.size());  // keeps the tokens in place, to which ids refers
+  tokens.reserve(tokens.size() + parts.size());  // keeps the texts in place to which `ids` refers
   TokenIds ids = ids_of(tokens);
   for (PipelinePart& part : parts) {
     AddedToken token{.content = part.text("content"),
@@ -62,7 +63,8 @@ std::vector<AddedToken> as_normalized(std::vector<AddedToken> tokens, const Norm
   return tokens;
 }
 
-/// A role of a special token: the name of its setting and its usual spellings.
+/// A role of a special token: the name of its setting, the id that it sets, and its usual spellings (the rest are
+/// null).
 struct Role {
   const char* name;
   std::optional<std::int32_t> SpecialIds::*id;
@@ -99,13 +101,13 @@ SpecialIds special_ids_of(const TokenizerFiles& files, const TokenIds& ids) {
   return result;
 }
 
-/// Checks that all ids that are put around texts exist.
+/// Throws InvalidInput unless all ids that the post-processor puts around texts exist.
 void check_post_processor(const std::string& place, const PostProcessor& processor, std::size_t num_tokens) {
   for (const std::vector<std::int32_t>* ids :
        {&processor.before, &processor.after, &processor.pair.before, &processor.pair.between, &processor.pair.after})
     for (const std::int32_t id : *ids)
       if (static_cast<std::size_t>(id) >= num_tokens)
-        throw InvalidInput(place, "must add tokens of the vocabulary alone, which has " + std::to_string(num_tokens),
+        throw InvalidInput(place, "must add only tokens of the vocabulary, which has " + std::to_string(num_tokens),
                            "with id " + std::to_string(id));
 }
 
@@ -114,7 +116,7 @@ void check_post_processor(const std::string& place, const PostProcessor& process
 Tokenizer::Pipeline::Pipeline(const std::filesystem::path& model_folder) {
   const TokenizerFiles files = read_tokenizer_files(model_folder);
   PipelinePart root(files.json, files.place, ": ");
-  for (const char* key : {"version", "truncation", "padding"}) root.take(key);  // the caller handles lengths
+  for (const char* key : {"version", "truncation", "padding"}) root.take(key);  // callers truncate and pad
   if (!root.take("normalizer").is_null()) normalizer = read_normalizer(root.part("normalizer"));
   if (!root.take("pre_tokenizer").is_null()) pre_tokenizer = read_pre_tokenizer(root.part("pre_tokenizer"));
   ReadModel read = read_model(root.part("model"), {pre_tokenizer.is_byte_level, files.place_of_merge});

@@ -16,7 +16,8 @@ using Ids = std::vector<std::int32_t>;
 
 void append(Ids& ids, std::span<const std::int32_t> more) { ids.insert(ids.end(), more.begin(), more.end()); }
 
-/// Returns how many tokens of the text itself, or of two texts, fit.
+/// Returns the number of tokens of the text itself, or of two texts, that fit beside `num_added` others. Throws
+/// InvalidInput if max_tokens is less than that number.
 std::size_t room_for_text(const EncodeOptions& options, std::size_t num_added) {
   if (options.max_tokens < 0 || static_cast<std::size_t>(options.max_tokens) < num_added)
     throw InvalidInput("maximum number of tokens",
@@ -33,7 +34,7 @@ void cut(Ids& ids, std::size_t size, bool from_left) {
     ids.resize(size);
 }
 
-/// Returns the sizes to which two texts are truncated: the longer one until it equals the other, then both.
+/// Returns the sizes to which two texts are truncated: the longer one until it is as long as the other, then both.
 std::pair<std::size_t, std::size_t> sizes_within(std::size_t room, std::size_t first, std::size_t second) {
   if (first + second <= room) return {first, second};
   const auto [shorter, longer] = std::minmax(first, second);

@@ -22,8 +22,8 @@ struct EncodeOptions {
   int max_tokens = std::numeric_limits<int>::max();
 };
 
-/// Ids of special tokens from tokenizer_config.json or special_tokens_map.json; if neither names one, from its usual
-/// spelling ("[PAD]", "<s>", "</s>", "<|endoftext|>", ...). Not set if the model has none.
+/// Ids of the special tokens that tokenizer_config.json or special_tokens_map.json names. If neither names one, it is
+/// found by its usual spellings ("[PAD]", "<s>", "</s>", "<|endoftext|>", ...). Not set if the model has none.
 struct SpecialIds {
   std::optional<std::int32_t> begin_of_text{};   // bos_token
   std::optional<std::int32_t> end_of_text{};     // eos_token, at which generation stops
@@ -62,13 +62,15 @@ class Tokenizer {
   /// field of tokenizer.json the list of known ones.
   explicit Tokenizer(const std::filesystem::path& model_folder);
 
+  /// Throws InvalidInput if max_tokens is less than the number of added tokens, for 2^31 bytes or more, for text that a
+  /// regular expression takes too long to split or the model has no token for, and as require_ids_below() says.
   std::vector<std::int32_t> encode(std::string_view utf8, const EncodeOptions& options = {}) const;
-  /// Encodes two texts as one sequence. If it is too long, the longer text is truncated first.
+  /// Encodes two texts as one sequence. If it is too long, the longer text is truncated first. Throws as encode() does.
   std::vector<std::int32_t> encode_pair(std::string_view first, std::string_view second,
                                         const EncodeOptions& options = {}) const;
 
   /// Returns the tokens of the whole text without those of the post-processor, and their ranges in code points of the
-  /// original text; kTrimmed ones are those of the library with add_special_tokens=False.
+  /// original text; kTrimmed ones are those of `tokenizers` with add_special_tokens=False. Throws as encode() does.
   SpannedTokens encode_with_spans(std::string_view utf8, Spans spans = Spans::kTrimmed) const;
   /// Returns the tokens that encode_pair() puts around the two texts.
   const PairFrame& pair_frame() const;
@@ -80,10 +82,10 @@ class Tokenizer {
 
   /// Returns the largest id plus 1, including added tokens.
   int vocabulary_size() const;
-  /// Does the same without the added tokens that the vocabulary lacks, which some models have no row for (Gemma 3 with
-  /// 1 billion parameters: <image_soft_token>).
+  /// Does the same without the added tokens that the vocabulary lacks. The embeddings of some models have no row for
+  /// such tokens (Gemma 3 with 1 billion parameters: <image_soft_token>).
   int own_vocabulary_size() const;
-  /// From now on, encoding throws InvalidInput if it gives an id that is not below `num_rows`.
+  /// Makes encoding throw InvalidInput from now on if it gives an id that is not below `num_rows`. Not thread-safe.
   void require_ids_below(int num_rows) { num_rows_ = num_rows; }
   const SpecialIds& special_ids() const;
   /// Returns the id of a token as the files spell it.

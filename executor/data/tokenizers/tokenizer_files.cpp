@@ -19,8 +19,7 @@ using Json = nlohmann::json;
 constexpr std::array<const char*, 7> kRoleNames = {"bos_token", "eos_token", "unk_token", "sep_token",
                                                    "pad_token", "cls_token", "mask_token"};
 
-/// Returns whether the file exists. Returns false if the path is not accessible; the attempt to read the file then
-/// reports that.
+/// Returns whether the file exists; false if the path is not accessible.
 bool file_exists(const std::filesystem::path& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored);
@@ -51,7 +50,7 @@ TokenizerFiles read_vocabulary_files(const std::filesystem::path& folder) {
 
 // ---- Settings of tokenizer_config.json that change the pipeline ---------------------------------
 
-/// Returns the boolean at `key`, or null.
+/// Returns the boolean at `key`; null if it is missing. Throws InvalidInput for any other value.
 Json optional_bool(const std::string& place, const Json& object, const char* key) {
   const Json value = object.value(key, Json());
   if (!value.is_null() && !value.is_boolean())
@@ -59,8 +58,8 @@ Json optional_bool(const std::string& place, const Json& object, const char* key
   return value;
 }
 
-/// Applies BERT's own settings to its normalizer, unless the tokenizer class says that tokenizer.json is used
-/// unchanged.
+/// Applies BERT's settings in tokenizer_config.json to a BertNormalizer, unless the class of the tokenizer is one that
+/// uses tokenizer.json unchanged.
 void override_bert_normalizer(const std::string& place, const Json& config, TokenizerFiles& files) {
   const Json tokenizer_class = config.value("tokenizer_class", Json());
   const bool as_it_stands = tokenizer_class == "PreTrainedTokenizerFast" || tokenizer_class == "TokenizersBackend";
@@ -89,8 +88,9 @@ void read_truncation_side(const std::string& place, const Json& config, Tokenize
 
 // ---- Tokens of the settings ---------------------------------------------------------------------
 
-/// Adds `token`, a string or an object with its content and matching options, to the added tokens. A new one must be in
-/// the vocabulary already, or have the next free id.
+/// Adds `token`, a string or an object with its content and matching options, to the added tokens, unless one of them
+/// has this content. Returns the content. A token without an `id` must be in the vocabulary (or, if that is Unigram's
+/// array, is not added).
 std::string add_token(const std::string& place, const Json& token, bool is_special, TokenizerFiles& files) {
   const Json content = token.is_object() ? token.value("content", Json()) : token;
   if (!content.is_string() || content.get_ref<const std::string&>().empty())

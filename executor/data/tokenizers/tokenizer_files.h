@@ -19,9 +19,9 @@ struct RoleToken {
 struct TokenizerFiles {
   /// Content of tokenizer.json; if there is none, an equivalent one.
   nlohmann::json json;
-  /// The file of `json` or its vocabulary, for errors.
+  /// The path of tokenizer.json or else of the vocabulary's file, for errors.
   std::string place;
-  /// Returns the location of the n-th merge, if it is not in `json`.
+  /// Returns the location of the n-th merge; empty if the merges are from tokenizer.json.
   std::function<std::string(std::size_t)> place_of_merge{};
   /// Keys are those of tokenizer_config.json: "bos_token", "eos_token", "unk_token", "sep_token", "pad_token",
   /// "cls_token", "mask_token". All are among the added tokens of `json`, as are further tokens of the settings.

@@ -39,7 +39,7 @@ Json read_vocabulary_lines(const std::filesystem::path& path) {
   return vocabulary;
 }
 
-/// Adds the token of a role, if the vocabulary has it, to the added tokens and to `files.roles`.
+/// Adds the token of a role to the added tokens and to `files.roles`, if the vocabulary has the token.
 void add_role(TokenizerFiles& files, const std::string& role, const std::string& token,
               bool takes_space_before = false) {
   const Json& vocabulary = files.json["model"]["vocab"];
@@ -61,7 +61,8 @@ Json id_of(const TokenizerFiles& files, const std::string& token) {
   return *found;
 }
 
-/// Returns the `merges` of a merges.txt, and the number of lines before them.
+/// Returns the lines of a merges.txt, as the array `merges` of tokenizer.json, and the number of header lines before
+/// them.
 std::pair<Json, std::size_t> read_merge_lines(const std::filesystem::path& path) {
   const std::string content = read_text_file(path);
   std::vector<std::string_view> lines = lines_of(content);

@@ -12,10 +12,12 @@ namespace frostpipe {
 TokenizerFiles bert_files(const std::filesystem::path& vocabulary);
 
 /// Does the same for a model with a vocab.json and merges.txt: RoBERTa's if the vocabulary has <s> and </s>, else
-/// GPT-2's.
+/// GPT-2's. Throws InvalidInput that names a file if it is not readable or the vocabulary of GPT-2's has no
+/// <|endoftext|>.
 TokenizerFiles byte_level_files(const std::filesystem::path& vocabulary, const std::filesystem::path& merges);
 
-/// Throws InvalidInput that names the file if it is not a JSON object or is nested too deeply.
+/// Reads a file that holds a JSON object. Throws InvalidInput that names the file if it cannot be read, is not a JSON
+/// object, or is nested too deeply.
 nlohmann::json read_json_object(const std::filesystem::path& path);
 
 }  // namespace frostpipe

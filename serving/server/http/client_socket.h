@@ -19,9 +19,9 @@ bool is_disconnected(const Descriptor& connection);
 /// A client's connection. No wait exceeds the patience. For use by one thread.
 class ClientSocket {
  public:
-  /// Called at least ten times a second while the socket waits for bytes; returns true to stop waiting. Its arguments
-  /// are whether a request has begun, and how long the latest 64 KiB have been awaited. Time in which the server itself
-  /// was delayed because its cores were busy does not count.
+  /// Called at least ten times a second while the socket waits for bytes; returns true to stop waiting. `has_begun`
+  /// says whether a request has begun, `silent` is the time for which the latest 64 KiB have been awaited. Time in
+  /// which the server itself was delayed because its cores were busy does not count.
   using MustEnd = std::function<bool(bool has_begun, std::chrono::milliseconds silent)>;
   /// With an identity the connection uses TLS. Throws std::bad_alloc if there is no memory for that.
   ClientSocket(Descriptor socket, const TlsIdentity* identity, std::chrono::milliseconds patience, MustEnd must_end);
@@ -29,7 +29,7 @@ class ClientSocket {
   enum class Head {
     complete,
     too_long,   // more than kMaxHeadBytes
-    malformed,  // after the first line, not only lines of "Name: value" that end in CR LF
+    malformed,  // see is_well_formed()
     none,       // the client has left or was silent for too long, or must_end() returned true
   };
   static constexpr std::size_t kMaxHeadBytes = 16 << 10;
@@ -80,8 +80,8 @@ class ClientSocket {
   bool has_begun_ = false, has_shaken_hands_ = false;
 };
 
-/// True if all lines of a request's head but the first have the form "Name: value" and end in CR LF. httplib ignores
-/// other lines, in which another program might see the body's length.
+/// True if all lines of a request's head end in CR LF, and all but the first have the form "Name: value". httplib
+/// ignores other lines, in which another program might see the body's length.
 bool is_well_formed(std::string_view head);
 /// Returns the head of a request without a field; field names are case-insensitive.
 std::string without_field(std::string_view head, std::string_view name);

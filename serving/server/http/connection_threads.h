@@ -14,12 +14,12 @@ namespace frostpipe {
 
 /// A pool of threads, each of which serves one connection at a time. A thread is started when a connection arrives and
 /// no thread is idle, as long as there are fewer than `most`; further connections wait. The connection with the most
-/// received bytes, counted up to the size of a request's head, is served first; among equals, the oldest.
+/// received bytes, counted up to 128, is served first; among equals, the oldest.
 ///
 /// When no more connections may wait, a new one replaces another: among those that have waited for kGrace, the one with
-/// the fewest bytes, if these are less than a head; else one whose client has left. If there is none, the new
-/// connection waits in add() until a thread takes another, and later ones wait in the listening socket's backlog.
-/// Clients with complete requests are therefore not cut off by earlier ones.
+/// the fewest bytes, if these are less than 128; else one whose client has left. If there is none, the new connection
+/// waits in add() until a thread takes another, and later ones wait in the listening socket's backlog. Clients with
+/// complete requests, few of which are shorter, are therefore not cut off by earlier ones.
 class ConnectionThreads {
  public:
   /// Time in which a client's first bytes may still be in transfer.
@@ -59,8 +59,8 @@ class ConnectionThreads {
   std::vector<std::thread> threads_;
 };
 
-/// Returns how many connections the process has descriptors for, at most `wanted`. A quarter of the free descriptors is
-/// reserved for everything else that a server opens: restarted workers, batches, files.
+/// Returns the number of connections for which the process has descriptors, at least 2 and at most `wanted`. A quarter
+/// of the free descriptors is reserved for everything else that a server opens: restarted workers, batches, files.
 std::size_t max_connections(std::size_t wanted);
 
 }  // namespace frostpipe

@@ -28,14 +28,14 @@ class HttpRoutes {
  public:
   explicit HttpRoutes(ServedModels& models);
 
-  /// Returns the model if the path is "/infer" of a served model; else "".
+  /// Returns NAME if the path is "/v2/models/NAME/infer" of a served model; else "".
   std::string inferred_model(std::string_view path) const;
   /// Answers a request without a body: 405 for a path that needs another method, and 404 for an unknown path. HEAD is
   /// answered like GET.
   HttpAnswer answer(std::string_view method, std::string_view path) const;
-  /// Submits all rows and waits for their answers; the body is freed before that. The model must be served. While the
-  /// body is parsed, or waits to be parsed, `is_wanted` is called repeatedly: if it returns false, or after
-  /// kLongestReading, the answer is 503.
+  /// Parses the body, frees it, submits all rows and waits for their answers. The model must be served. While the body
+  /// is parsed, or waits to be parsed, `is_wanted` is called repeatedly: if it returns false, or after kLongestReading,
+  /// the answer is 503.
   HttpAnswer infer(const std::string& model, std::string body, const std::function<bool()>& is_wanted);
   static constexpr std::chrono::seconds kLongestReading{5};
   /// Bodies up to this size are parsed at once, without waiting for longer ones.

@@ -31,7 +31,8 @@ namespace {
 constexpr std::size_t kMaxThreads = 256;
 /// The largest number of connections that wait for a thread, if there are descriptors for them.
 constexpr std::size_t kMaxWaiting = 768;
-/// While connections wait, these replace the patience; the second one if a client has not begun a request.
+/// While connections wait, and when the server ends, the patience is only so long; the second value holds for a client
+/// that has not begun a request, and for all clients when the server ends.
 constexpr std::chrono::milliseconds kPatienceUnderLoad{200}, kPatienceWithIdle{100};
 /// The largest number of requests per connection.
 constexpr int kMaxRequests = 10'000;
@@ -96,7 +97,7 @@ void require_free_port(const std::string& host, int port) {
   throw cannot_listen(host, port, system_reason(reason));
 }
 
-/// Uses httplib to parse requests and write answers, and to open the listening socket. Accepting and waiting is done
+/// Uses httplib to parse requests and write answers, and to open the listening socket. Accepting and waiting are done
 /// here, because httplib's sockets are inherited by child processes, use select(), and stay open as long as a client
 /// sends a byte in time, and because after an error it would read the rest of a body as the next request.
 class HttpServer::Implementation : private httplib::Server {

@@ -13,8 +13,8 @@ using Json = nlohmann::ordered_json;
 
 std::size_t answer_size(ServedTask task) { return task == ServedTask::language_modeling ? 3 : 2; }
 
-/// Returns output number `index` of a head's answer to one row. A loss over no tokens is NaN, which
-/// becomes null in JSON.
+/// Returns output number `index` of a head's answer to one row. A loss over no tokens is NaN, which becomes null in
+/// JSON.
 Json value_of(std::size_t index, ServedTask task, const HeadForm& head, std::span<const double> values) {
   if (task == ServedTask::language_modeling)
     return index == 0 ? Json(values[index]) : Json(static_cast<std::int64_t>(values[index]));

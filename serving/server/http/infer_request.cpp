@@ -24,13 +24,15 @@ using Shape = std::vector<std::size_t>;
 
 constexpr std::string_view kSource = "request";
 
-/// Returns the largest number of JSON values, including lists: the nested data of a row has fewer lists than this.
+/// Returns the largest number of JSON values in a request, lists included: a picture's row of nested data has 3 x side
+/// + 4 lists.
 std::size_t max_values(const RequestForm& form) {
   const auto side = static_cast<std::size_t>(form.image_size), tokens = static_cast<std::size_t>(form.max_tokens);
   return kMaxRows * (std::max(tokens, 3 * side * side) + 3 * side + 8) + 4 * kMaxKeys;
 }
 
-/// Builds the JSON tree during parsing, with limits: each new key of an object is compared with the earlier ones.
+/// Builds the JSON tree during parsing, and limits its keys and values. Keys are limited because each new one of an
+/// object is compared with all earlier ones.
 class BoundedTree : public nlohmann::detail::json_sax_dom_parser<Json> {
  public:
   BoundedTree(Json& root, std::size_t max_values, const std::function<void()>& look)
@@ -118,7 +120,7 @@ const std::string& name_among(const Json& object, const Place& place, const std:
   return name;
 }
 
-/// Reads the tensors of one request, whose rows become requests to the model.
+/// Reads the tensor of a client's request, whose rows become requests to the model.
 class TensorReader {
  public:
   TensorReader(const Json& tensor, const Place& place, const RequestForm& form)
@@ -190,8 +192,8 @@ class TensorReader {
       throw InvalidInput(place.text(), fmt::format("must be {}", fmt::join(known, " or ")), in_quotes(datatype));
   }
 
-  /// Reads a shape and compares it with `expected`, which is 0 for a free dimension; that is limited by the number of
-  /// rows or tokens.
+  /// Reads a shape and compares it with `expected`, which is 0 for a free dimension: the first may be 1 to kMaxRows,
+  /// the second least_tokens() to max_tokens.
   Shape shape(std::string_view rule, const Shape& expected) const {
     const Place place(place_, "shape");
     const Json& given = tensor_["shape"];

@@ -70,7 +70,7 @@ void add_requests(Page& page, const Counters& counters) {
     for (const auto& [reason, count] : of.dropped)
       page.sample("frostpipe_requests_dropped_total", {{"model", model}, {"reason", reason}}, count);
   }
-  page.family("frostpipe_texts_cut_total", "counter", "Received texts that were longer than the plan's tokens.");
+  page.family("frostpipe_texts_cut_total", "counter", "Received texts that were cut to the plan's tokens.");
   for (const auto& [model, of] : counters) page.sample("frostpipe_texts_cut_total", {{"model", model}}, of.cut);
   page.family("frostpipe_requests_waiting", "gauge", "Requests that are in no batch yet.");
   for (const auto& [model, of] : counters) page.sample("frostpipe_requests_waiting", {{"model", model}}, of.waiting);
@@ -112,7 +112,7 @@ void add_workers(Page& page, const std::vector<WorkerState>& workers) {
                   {"virtual_device", std::to_string(worker.virtual_device)},
                   {"device_class", worker.device_class}};
   };
-  page.family("frostpipe_worker_ready", "gauge", "1 where a worker has loaded its weights and computes, else 0.");
+  page.family("frostpipe_worker_ready", "gauge", "1 if a worker has loaded its weights, else 0.");
   for (const WorkerState& worker : workers)
     page.sample("frostpipe_worker_ready", labels(worker), worker.is_ready ? 1 : 0);
   page.family("frostpipe_worker_busy_seconds_total", "counter", "Time in which a worker has computed, in seconds.");
@@ -127,7 +127,7 @@ std::string metrics_text(const ServedModels& models) {
   Counters counters;
   for (const std::string& model : models.names()) counters.emplace_back(model, models.counters_of(model));
   Page page;
-  page.family("frostpipe_model_ready", "gauge", "1 where a model is ready, else 0.");
+  page.family("frostpipe_model_ready", "gauge", "1 if a model is ready, else 0.");
   for (const auto& [model, of] : counters)
     page.sample("frostpipe_model_ready", {{"model", model}}, models.is_ready(model) ? 1 : 0);
   add_requests(page, counters);

@@ -61,8 +61,8 @@ void require_planned(const ModelFolder& folder, const ServedModel& planned) {
   const std::int64_t most = is_image ? folder.config.num_patches() + 1 : folder.config.max_position_embeddings;
   if (is_image ? planned.tokens != most : planned.tokens > most)
     throw InvalidInput(fmt::format("the plan's tokens of {}", planned.name),
-                       fmt::format("must be {}{}, which the model in {} takes", is_image ? "" : "at most ", most,
-                                   folder.path.string()),
+                       fmt::format("must be {}{}, the number of tokens that the model in {} takes",
+                                   is_image ? "" : "at most ", most, folder.path.string()),
                        std::to_string(planned.tokens));
 }
 

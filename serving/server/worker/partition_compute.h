@@ -18,7 +18,7 @@ class PartitionCompute {
 std::unique_ptr<PartitionCompute> load_partition(const PartitionLoad& load);
 
 /// Makes an emulated device, which takes the load's compute_ns without computing. A batch begins when it was ordered or
-/// when the previous one ended, so that delays of the system do not add up.
+/// when the previous one ended by these times, whichever is later, so that delays of the system do not add up.
 std::unique_ptr<PartitionCompute> emulated_partition(const PartitionLoad& load);
 
 }  // namespace frostpipe

@@ -23,8 +23,9 @@ std::optional<ControlText> next_text(ControlChannel& channel) {
   return std::nullopt;
 }
 
-/// Call it after loading, to detect any change made before. A worker that loads from an overwritten folder would
-/// compute with another model than the workers that have loaded before.
+/// Throws InvalidInput if a folder has changed since the server hashed it. Must be called after loading, so that it
+/// finds any change made before the end of loading: a worker that loads from an overwritten folder would compute with
+/// another model than the workers that have loaded before.
 void require_same_folders(const PartitionLoad& load) {
   for (std::size_t i = 0; i < load.folder_bytes.size(); ++i) {
     if (read_folder_bytes(load.folders[i]) != load.folder_bytes[i])

@@ -58,7 +58,7 @@ struct ToWorker {
 
 /// A message from a worker; one of these is set.
 struct FromWorker {
-  std::optional<std::string> loaded;  // "" or why the partition cannot be loaded, after which the worker ends
+  std::optional<std::string> loaded;  // "" if the partition is loaded; else the error, after which the worker ends
   std::optional<BatchReport> report;
 };
 

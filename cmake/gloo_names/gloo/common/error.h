@@ -1,3 +1,3 @@
 #pragma once
-// c10d's Gloo header includes this file, which the wheel does not carry; nothing of it is used.
+// c10d's Gloo header includes this file, which the wheel lacks, and uses nothing of it.
 #include <stdexcept>

@@ -2,10 +2,10 @@
 #include <memory>
 
 namespace gloo::transport {
-// Names only, see gloo/context.h. c10d hands devices around by shared_ptr, made and destroyed inside the library.
+// These are only names, see gloo/context.h. c10d passes devices by shared_ptr; the library makes and destroys them.
 class Device;
 class Context;
-// c10d's work classes hold a unique_ptr to this, whose destructor must be nameable.
+// c10d's work classes hold a unique_ptr to this class, so its destructor must be declared.
 class UnboundBuffer {
  public:
   virtual ~UnboundBuffer() = 0;

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::string_view kMetaspace = "\xE2\x96\x81";  // the space of SentencePiece's vocabularies
 
-/// True if no token has a SentencePiece space after another character. Then nothing is merged across the beginning of a
-/// word, and text that is not split into words may be split there.
+/// Returns whether SentencePiece's space is a token and no token has such a space after another character. Then nothing
+/// is merged across the beginning of a word, and text that is not split into words may be split there.
 bool spaces_begin_tokens(const std::vector<std::string>& tokens) {
   return std::find(tokens.begin(), tokens.end(), kMetaspace) != tokens.end() &&
          std::all_of(tokens.begin(), tokens.end(), [](std::string_view token) {
@@ -38,7 +38,7 @@ class Bpe final : public TokenModel {
  private:
   class Encoder;
 
-  /// Returns the id of one unit of a word, a byte or a character.
+  /// Returns the id of a unit of a word, which is a byte or a character; kNoToken if it is no token.
   std::int32_t id_of_unit(std::string_view unit) const {
     const auto first = static_cast<std::uint8_t>(unit[0]);
     if (unit.size() == 1) return id_of_single_byte_[first];
@@ -56,7 +56,7 @@ class Bpe final : public TokenModel {
   std::unordered_map<std::string, std::int32_t> whole_;  // words that are tokens and are not merged (ignore_merges)
 };
 
-/// One call of tokenize().
+/// The state of one call of tokenize().
 class Bpe::Encoder {
  public:
   Encoder(const Bpe& model, const Pieces& pieces, std::vector<TextToken>& tokens)
@@ -88,15 +88,15 @@ class Bpe::Encoder {
     std::uint32_t previous;
     std::uint32_t next;
   };
-  /// Two neighbours that may be merged: the ids at `position` and after it when this was added. It is stale if other
-  /// ids are there now.
+  /// Two neighbours that may be merged. `left` and `right` were the ids at `position` and after it when the candidate
+  /// was added; it is stale if other ids are there now.
   struct Candidate {
     FlatTable::Value merge;
     std::int32_t left;
     std::int32_t right;
     std::uint32_t position;
   };
-  /// Orders a heap with the lowest rank on top, and the leftmost among equals.
+  /// Orders a heap whose top is the candidate of the lowest rank, the leftmost among those of equal rank.
   static bool comes_later(const Candidate& a, const Candidate& b) {
     return a.merge.first != b.merge.first ? a.merge.first > b.merge.first : a.position > b.position;
   }

@@ -17,6 +17,7 @@ class FlatTable {
 
   explicit FlatTable(std::size_t expected = 0) : entries_(size_for(expected)) {}
 
+  /// Returns the value of the pair (a, b); null if there is none. The next emplace() invalidates it.
   const Value* find(std::int32_t a, std::int32_t b) const {
     const std::uint64_t key = key_of(a, b);
     for (std::size_t i = place_of(key);; i = (i + 1) & (entries_.size() - 1)) {

@@ -25,7 +25,7 @@ struct TextToken {
 class TokenModel {
  public:
   virtual ~TokenModel() = default;
-  /// Appends the tokens of every piece.
+  /// Appends the tokens of every piece. Throws InvalidInput if the model has none for an unknown character (Unigram).
   virtual void tokenize(const Pieces& pieces, std::vector<TextToken>& tokens) const = 0;
 };
 
@@ -35,14 +35,14 @@ struct ReadModel {
   std::shared_ptr<const TokenModel> model;
 };
 
-/// Properties of a model that are outside of its object.
+/// Properties of a model that its object in tokenizer.json does not give.
 struct ModelContext {
-  bool is_byte_level = false;
-  /// Returns the location of the n-th merge, if it is not in the object.
+  bool is_byte_level = false;  // the vocabulary spells bytes (bytes_of)
+  /// Returns the location of the n-th merge; empty if the merges are in the object.
   std::function<std::string(std::size_t)> place_of_merge{};
 };
 
-/// Reads BPE, Unigram or WordPiece. Throws InvalidInput that names any other type, or a damaged field.
+/// Reads BPE, Unigram or WordPiece. Throws InvalidInput that names any other type, or a damaged or unknown field.
 ReadModel read_model(const PipelinePart& part, const ModelContext& context);
 
 using TokenIds = std::unordered_map<std::string_view, std::int32_t>;
@@ -50,10 +50,11 @@ using TokenIds = std::unordered_map<std::string_view, std::int32_t>;
 /// Returns the ids by token; of equal tokens the last.
 TokenIds ids_of(const std::vector<std::string>& tokens);
 
-/// Remembers the tokens of a text's words, for repeated words.
+/// Remembers the tokens of a text's words, for repeated words of at most 64 bytes. The words must outlive it, and
+/// `tokens` must be the same list in all calls.
 class KnownWords {
  public:
-  /// Appends the tokens of a word at `begin` if it is known; returns whether it is.
+  /// Returns whether the word is known, and if so appends its tokens, with ranges for a word at `begin`.
   bool repeat(std::string_view word, std::size_t begin, std::vector<TextToken>& tokens) const {
     if (word.size() > kLongest) return false;
     const auto found = words_.find(word);

@@ -10,7 +10,7 @@ namespace frostpipe {
 
 inline constexpr std::int32_t kNoToken = -1;
 
-/// Finds the tokens with which a text begins: a trie by bytes.
+/// Finds the tokens with which a text begins. It is a trie over bytes.
 class TokenTree {
  public:
   void add(std::string_view token, std::int32_t id) {

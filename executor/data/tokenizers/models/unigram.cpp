@@ -27,7 +27,7 @@ struct UnigramFile {
   bool falls_back_to_bytes = false;
 };
 
-/// Returns the double nearest to 10^exponent, for exponents up to 308; std::pow may return another one.
+/// Returns the double nearest to 10^exponent, for exponents from 0 to 308; std::pow may return another one.
 double power_of_ten(int exponent) {
   static const std::vector<double> powers = [] {
     std::vector<double> made;
@@ -40,10 +40,10 @@ double power_of_ten(int exponent) {
   return powers.at(static_cast<std::size_t>(exponent));
 }
 
-/// Returns the score that Hugging Face's library reads where a file says `score`. The library divides the decimal
-/// digits, which it rounds first, by a power of ten (serde_json without float_roundtrip). A quarter of the trained
-/// scores come out one unit in the last place away from the nearest number, and where two tokenizations would have
-/// equal sums, this decides which of them is better.
+/// Returns the number that Hugging Face's library reads where a file says `score`. The library rounds the decimal
+/// digits to a double, which it then divides by a power of ten (serde_json without float_roundtrip). A quarter of the
+/// trained scores come out one unit in the last place away from the nearest double, and this decides between two
+/// tokenizations whose sums would otherwise be equal.
 double as_the_library_reads(double score) {
   std::array<char, 32> text{};  // -d.ddde-ddd with at most 17 digits, the shortest that stand for this number
   const auto end = std::to_chars(text.data(), text.data() + text.size(), score, std::chars_format::scientific).ptr;
@@ -135,7 +135,8 @@ class Unigram final : public TokenModel {
     std::reverse(tokens.begin() + static_cast<std::ptrdiff_t>(first_token), tokens.end());
   }
 
-  /// The last byte comes first, because tokens are appended in reverse order.
+  /// Appends the tokens of unknown text: those of its bytes, or unk_id. The last byte comes first, because tokens are
+  /// appended in reverse order.
   void append_unknown(std::string_view text, std::size_t offset, std::vector<TextToken>& tokens) const {
     const auto begin = static_cast<std::uint32_t>(offset), end = static_cast<std::uint32_t>(offset + text.size());
     if (falls_back_ && !is_token(text)) {
@@ -149,7 +150,7 @@ class Unigram final : public TokenModel {
     }
   }
 
-  /// True if the text is a token, such as unk_id's own spelling.
+  /// Returns whether the text is a token, as the spelling of unk_id is.
   bool is_token(std::string_view text) const {
     bool found = false;
     tree_.for_each_prefix(text, [&](std::size_t size, std::int32_t) { found = found || size == text.size(); });

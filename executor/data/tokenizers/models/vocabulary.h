@@ -11,7 +11,7 @@ class PipelinePart;
 /// token if one is empty, if ids are not 0, 1, 2, ..., or if there are 2^31 - 1 tokens or more.
 std::vector<std::string> read_vocabulary(PipelinePart& part);
 
-/// Returns the id of the field `unk_token`. Throws InvalidInput if it is not among `tokens`.
+/// Returns the id of the token that the field `unk_token` names. Throws InvalidInput if it is not among `tokens`.
 std::int32_t id_of_unknown(PipelinePart& part, const std::vector<std::string>& tokens);
 
 }  // namespace frostpipe

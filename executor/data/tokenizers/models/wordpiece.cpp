@@ -57,7 +57,7 @@ class WordPiece final : public TokenModel {
   std::int32_t unknown_;
   int max_characters_;
   TokenTree first_;       // tokens at the beginning of a word
-  TokenTree continuing_;  // tokens further on, without the prefix
+  TokenTree continuing_;  // tokens after the first one of a word, without the prefix
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ struct Run {
   std::size_t end = 0;
 };
 
-/// Returns the run of characters from `begin` on that have one class.
+/// Returns the longest run of characters of one class that begins at `begin`.
 Run run_from(std::string_view text, std::size_t begin) {
   Run run{.last = begin, .end = begin};
   const CharacterClass character_class = next_class(text, run.end);

@@ -6,7 +6,7 @@
 
 namespace frostpipe {
 
-/// GPT-2's regular expression for the words within which byte pairs are merged.
+/// GPT-2's regular expression, whose matches are the words within which byte pairs are merged.
 inline constexpr std::string_view kByteLevelPattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 

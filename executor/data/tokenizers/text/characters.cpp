@@ -48,7 +48,7 @@ struct ClassRange {
   CharacterClass character_class;
 };
 
-/// Added in Unicode 15.1 and 16.0; ascending.
+/// Letters and numbers that were added in Unicode 15.1 and 16.0; ascending.
 constexpr ClassRange kYoungRanges[] = {
     {0x1C89, 0x1C8A, CharacterClass::kLetter},    // Cyrillic
     {0xA7CB, 0xA7CD, CharacterClass::kLetter},    // Latin
@@ -86,7 +86,7 @@ struct CodePointRange {
   char32_t last;
 };
 
-/// Marks, and letters that combine like marks, added in Unicode 15.1 and 16.0.
+/// Marks, and letters that combine like marks, that were added in Unicode 15.1 and 16.0.
 constexpr CodePointRange kYoungMarks[] = {
     {0x897, 0x897},     {0x10D69, 0x10D6D}, {0x10EFC, 0x10EFC}, {0x113B8, 0x113C0}, {0x113C2, 0x113C2},
     {0x113C5, 0x113C5}, {0x113C7, 0x113CA}, {0x113CC, 0x113D0}, {0x113D2, 0x113D2}, {0x113E1, 0x113E2},
@@ -103,10 +103,10 @@ constexpr CodePointRange kNumbersOfUnicode17[] = {{0x11DE0, 0x11DE9}, {0x16FF4, 
 struct CapitalRange {
   char32_t first;
   char32_t last;
-  std::int32_t to_lower_case;
+  std::int32_t to_lower_case;  // is added to a capital letter to give the small one
 };
 
-/// Added in Unicode 16.0 and 17.0.
+/// Capital letters that were added in Unicode 16.0 and 17.0.
 constexpr CapitalRange kYoungCapitals[] = {
     {0x1C89, 0x1C89, 1},      {0xA7CB, 0xA7CB, 0x264 - 0xA7CB},
     {0xA7CC, 0xA7CC, 1},      {0xA7CE, 0xA7CE, 1},
@@ -121,6 +121,7 @@ CharacterClass young_class_of(char32_t c) {
   return range != std::end(kYoungRanges) && c >= range->first ? range->character_class : CharacterClass::kOther;
 }
 
+// The characters that known_character_like() returns for others of their class.
 constexpr char32_t kUnassigned = 0x10FFFF;
 constexpr char32_t kMark = 0x300;
 constexpr char32_t kLetterWithoutCase = 0x4E00;  // an ideograph

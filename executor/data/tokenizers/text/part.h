@@ -22,7 +22,7 @@ class PipelinePart {
   const std::string& place() const { return place_; }
   std::string place_of(std::string_view key) const { return place_ + separator_ + std::string(key); }
 
-  /// Returns null if the field is missing.
+  /// Returns the field, or null if it is missing, and marks it as read.
   const Json& take(const std::string& key);
   /// These throw InvalidInput if the field has another type, or is missing or null and there is no default
   /// (`otherwise`).
@@ -32,11 +32,13 @@ class PipelinePart {
   std::string text(const std::string& key, std::string_view otherwise);
   /// Returns a whole number from 0 to 2^20.
   int count(const std::string& key, int otherwise);
+  /// These return an object, and a list of objects.
   PipelinePart part(const std::string& key);
   std::vector<PipelinePart> parts(const std::string& key);
-  /// Throws InvalidInput unless the field is missing, null, or one of `allowed`.
+  /// Throws InvalidInput with the rule `why` unless the field is missing, null, or one of `allowed`.
   void require(const std::string& key, const std::vector<Json>& allowed, std::string_view why);
 
+  /// Throws InvalidInput that names a field which was not read, if there is one.
   void finish() const;
 
  private:
@@ -45,17 +47,19 @@ class PipelinePart {
   std::set<std::string> taken_;
 };
 
-/// A type of part, and how it is read.
+/// A `type` of part, and the function that reads such a part.
 template <typename Made>
 struct Kind {
   std::string_view name;
   Made (*read)(PipelinePart&);
 };
 
+/// Throws InvalidInput that says that the type `name` is none of the `known` ones.
 [[noreturn]] void refuse_kind(const PipelinePart& part, const std::string& name,
                               const std::vector<std::string_view>& known);
 
-/// Reads the part according to its `type`; unknown fields are an error.
+/// Reads the part by the function for its `type`. Throws InvalidInput for a type that is not in `kinds`, and for fields
+/// that the function does not read.
 template <typename Made>
 Made read_kind(PipelinePart part, std::span<const Kind<Made>> kinds) {
   const std::string name = part.text("type");

@@ -69,14 +69,14 @@ std::vector<Range> regex_matches(const icu::RegexPattern& expression, std::strin
   while (U_SUCCESS(status) && matcher->find(status) != 0)
     matches.push_back({byte_of(matcher->start(status)), byte_of(matcher->end(status))});
   if (U_FAILURE(status))
-    throw InvalidInput("text to encode", "must be one that the tokenizer's regular expression gets through",
-                       std::string("a text where it ends with ") + u_errorName(status));
+    throw InvalidInput("text to encode", "must be one that the tokenizer's regular expression can split in time",
+                       std::string("one on which it fails with ") + u_errorName(status));
   return matches;
 }
 
 /// Rewrites an expression so that ICU reads it as Hugging Face's library (Oniguruma) does: \w excludes joiners but,
-/// outside of brackets, includes the superscript digits and fractions of Latin-1; \h is a hexadecimal digit; signs are
-/// punctuation.
+/// outside of brackets, includes the superscript digits and fractions of Latin-1; \h is a hexadecimal digit; [:punct:]
+/// includes symbols (category S).
 std::string as_icu_reads_it(std::string_view expression) {
   static constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})", kPunctuation = "[:punct:]";
   static constexpr std::string_view kWordOfLatin1 = R"(\u00B2\u00B3\u00B9\u00BC-\u00BE)";
@@ -140,7 +140,7 @@ std::vector<Stretch> stretches_of(std::string_view text, const std::vector<Range
   return stretches;
 }
 
-/// True if the part belongs to the same piece as the part before it.
+/// Returns whether the stretch belongs to the same piece as the one before it.
 bool goes_on(const Stretch& before, const Stretch& stretch, SplitBehavior behavior) {
   switch (behavior) {
     case SplitBehavior::kContiguous:

@@ -19,7 +19,8 @@ namespace {
 
 // ---- By the kind of each character --------------------------------------------------------------
 
-/// Adjacent characters of one kind form a word, except kAlone; kBetweenWords is dropped.
+/// The kinds of characters. Adjacent ones of the same kind form a word, but each kAlone is a word of its own, and
+/// kBetweenWords are dropped.
 enum class Place : std::uint8_t { kBetweenWords, kAlone, kWord, kOtherWord };
 
 /// A function from characters to kinds, with a table for ASCII.
@@ -104,7 +105,7 @@ PreTokenizer split_by_pattern(PipelinePart& part) {
 
 // ---- With a changed text ------------------------------------------------------------------------
 
-/// Replaces each piece by the result of `change`(range, size written so far); it stays one piece.
+/// Replaces each piece by the text that change(range of the piece, rewrite) appends to the rewrite; it stays one piece.
 template <typename Change>
 void change_pieces(Pieces& pieces, Change change) {
   Rewrite result(pieces.text);
@@ -124,7 +125,7 @@ void add_prefix_spaces(Pieces& pieces) {
 }
 
 PreTokenizer byte_level(PipelinePart& part) {
-  part.flag("trim_offsets", true);  // the post-processor decides
+  part.flag("trim_offsets", true);  // not used: the post-processor has a setting of its own
   const bool adds_space = part.flag("add_prefix_space", true), uses_regex = part.flag("use_regex", true);
   return {.cut =
               [=](Pieces& pieces) {
@@ -150,9 +151,9 @@ struct MetaspaceOptions {
   bool splits;
 };
 
-/// As in Hugging Face, a text that was not split still begins where the original does, even if characters were dropped
-/// there, and of a text that was split, every piece that begins in what became of its first character: U+FDFA becomes
-/// four words.
+/// Returns whether a piece begins where the original text does, as Hugging Face sees it. The only piece of a text that
+/// was not split does, even if the normalizer dropped characters before it. In a text that was split, every piece does
+/// that begins in what became of the text's first character, such as all four words that U+FDFA becomes.
 bool is_first(const Pieces& pieces, Range range) {
   return pieces.text.is_first && (pieces.is_cut ? range.begin < pieces.text.bytes_of_first : range.begin == 0);
 }
@@ -200,7 +201,8 @@ PreTokenizer sequence(PipelinePart& part) {
   std::vector<PreTokenizer> steps;
   for (const PipelinePart& step : part.parts("pretokenizers")) {
     if (!steps.empty() && steps.back().is_byte_level)
-      throw InvalidInput(step.place(), "must not follow a ByteLevel, which must be the last of a Sequence", "there");
+      throw InvalidInput(step.place(), "must not follow a ByteLevel, which must be the last of a Sequence",
+                         "after one");
     steps.push_back(read_pre_tokenizer(step));
   }
   const bool is_byte_level = !steps.empty() && steps.back().is_byte_level;

@@ -15,7 +15,8 @@ struct PreTokenizer {
 };
 
 /// Reads a `pre_tokenizer` object of tokenizer.json: BertPreTokenizer, ByteLevel, Digits, Metaspace, Punctuation,
-/// Split, Whitespace, WhitespaceSplit or a Sequence of them. Throws InvalidInput that names any other type.
+/// Split, Whitespace, WhitespaceSplit or a Sequence of them, in which a ByteLevel must be the last. Throws InvalidInput
+/// that names any other type, and a damaged or unknown field.
 PreTokenizer read_pre_tokenizer(const PipelinePart& part);
 
 }  // namespace frostpipe

@@ -54,7 +54,7 @@ class Replacements {
     if (valid_utf8(texts_, buffer).data() != texts_.data()) refuse(place);
   }
 
-  /// Returns the replacement of the shortest entry that is a prefix of `key`.
+  /// Returns the replacement of the shortest entry that is a prefix of `key`; nothing if there is none.
   std::optional<std::string_view> find(std::string_view key) const {
     std::size_t at = offset_of(units_[0]);
     for (const char c : key) {
@@ -83,7 +83,7 @@ class Replacements {
   std::string texts_;
 };
 
-/// Iterates over the ends of grapheme clusters.
+/// Iterates over the ends of the grapheme clusters of a text, which must outlive it.
 class Graphemes {
  public:
   explicit Graphemes(std::string_view utf8) {
@@ -107,8 +107,8 @@ class Graphemes {
   std::unique_ptr<icu::BreakIterator> iterator_;
 };
 
-/// Appends a replacement. Its n-th character stands for the n-th character that it replaces, and surplus ones for the
-/// last.
+/// Appends a replacement. Its n-th character stands for the n-th character that it replaces, and its surplus characters
+/// stand for the last one.
 void put_replacement(Rewrite& result, std::string_view replacement, Range replaced, const std::string& old) {
   std::size_t source = replaced.begin;
   for (std::size_t i = 0; i < replacement.size();) {

@@ -15,15 +15,15 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// A text during normalization: valid UTF-8, and its origin in the original text.
+/// A text during normalization, in valid UTF-8, with the positions in the original text that its bytes come from.
 struct Text {
   std::string bytes;
-  /// For each byte, the index of its code point in the original text. Kept for spans, if `has_positions`.
+  /// For each byte, the index of its code point in the original text; empty unless `has_positions`. Spans need it.
   std::vector<std::int32_t> positions;
   bool has_positions = false;
   /// True if it begins where the original text does.
   bool is_first = true;
-  /// How many bytes at the beginning stand for the first character that the text had before its normalization.
+  /// Number of bytes at the beginning that stand for the first character of the text before its normalization.
   std::size_t bytes_of_first = 0;
 };
 
@@ -31,7 +31,7 @@ struct Text {
 struct Pieces {
   Text text;
   std::vector<Range> ranges;
-  bool is_cut = false;
+  bool is_cut = false;  // a pre-tokenizer other than ByteLevel has split the text
 
   std::string_view operator[](Range range) const {
     return std::string_view(text.bytes).substr(range.begin, range.end - range.begin);
@@ -44,6 +44,7 @@ class Rewrite {
   /// `old` must outlive this.
   explicit Rewrite(const Text& old);
 
+  /// Appends a range of the old text.
   void keep(Range range);
   /// Appends `utf8` in place of the character at the old text's byte `source`.
   void put(std::string_view utf8, std::size_t source);
@@ -64,7 +65,8 @@ bool is_ascii(std::string_view text);
 void append_utf8(std::string& text, char32_t c);
 /// Returns the code point at `position` and advances to the next. The text must be valid UTF-8.
 char32_t next_character(std::string_view utf8, std::size_t& position);
-/// Replaces each invalid sequence by U+FFFD, as Python does. Uses `buffer` for the result only if there is one.
+/// Replaces each invalid sequence by U+FFFD, as Python does. Returns `bytes` if there is none, else a view of `buffer`,
+/// which must be empty before.
 std::string_view valid_utf8(std::string_view bytes, std::string& buffer);
 
 }  // namespace frostpipe

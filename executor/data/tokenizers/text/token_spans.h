@@ -15,14 +15,15 @@ struct TokenSpan {
   bool operator==(const TokenSpan&) const = default;
 };
 
-/// Which ranges of tokens are wanted.
+/// The ranges of tokens that a caller wants.
 enum class Spans {
   kNone,
-  kTrimmed,  // as the library's offsets: without spaces at their ends if the post-processor trims them
+  kTrimmed,  // as offsets of `tokenizers`: without spaces at their ends if the post-processor trims them
   kWhole,    // with all characters that became the token
 };
 
-/// Tokens and their ranges: spans[i] belongs to ids[i]. Begins and ends are non-decreasing.
+/// Tokens and their ranges: spans[i] belongs to ids[i]. Begins and ends are non-decreasing. With Spans::kNone, `spans`
+/// is empty.
 struct SpannedTokens {
   std::vector<std::int32_t> ids;
   std::vector<TokenSpan> spans;
@@ -30,7 +31,8 @@ struct SpannedTokens {
   bool operator==(const SpannedTokens&) const = default;
 };
 
-/// Returns the byte at which each code point begins, followed by the size of the text.
+/// Returns the byte at which each code point begins, followed by the size of the text. An invalid sequence counts as
+/// one code point.
 std::vector<std::size_t> code_point_starts(std::string_view utf8);
 
 }  // namespace frostpipe

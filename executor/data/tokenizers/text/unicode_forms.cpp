@@ -40,10 +40,10 @@ int combining_class_of(char32_t c) {
   return value == 0 || unicode_version_of(c) > kUnicodeOfForms ? 0 : value;
 }
 
-/// A part of a decomposition, or several that were composed again.
+/// A character of a decomposition, or one that was composed of several of them.
 struct DecomposedCharacter {
   char32_t value;
-  std::size_t num_first;  // how many of these parts were the first one of a decomposed character
+  std::size_t num_first;  // number of these parts that were the first of a decomposed character
 };
 
 /// Sorts each run of combining characters by class (stable): canonical ordering.
@@ -115,9 +115,9 @@ std::vector<DecomposedCharacter> composed(const std::vector<DecomposedCharacter>
   return result;
 }
 
-/// Sources do not move with reordered marks: as in Hugging Face, a character of the result takes the source of the next
-/// character of `text`, and uses up as many as there are first parts in it; without any it takes that of the one
-/// before.
+/// Appends the parts to the result, each with a source, the byte that it stands for. As in Hugging Face, sources do not
+/// move with reordered marks: a part takes the source of the next character of `text`, and uses up as many characters
+/// as it has first parts; a part without any takes the source of the character used up last.
 void put_parts(Rewrite& result, const std::vector<DecomposedCharacter>& parts, const std::vector<Character>& text,
                std::size_t offset) {
   std::size_t used = 0;
@@ -128,7 +128,7 @@ void put_parts(Rewrite& result, const std::vector<DecomposedCharacter>& parts, c
   }
 }
 
-/// Decomposes the parts of the text between ASCII characters, which are unchanged and across which no mark moves.
+/// Decomposes the text. ASCII characters are unchanged, and no mark moves across them.
 void decompose(Text& text, const icu::Normalizer2& form) {
   Rewrite result(text);
   for (std::size_t i = 0; i < text.bytes.size();) {
@@ -151,7 +151,7 @@ std::unique_ptr<const icu::UnicodeSet> characters_with_forms() {
   return set;
 }
 
-/// `decomposing` is the form that decomposes what `form` composes.
+/// Composes the text by `form`. `decomposing` is the form that decomposes what `form` composes.
 void compose(Text& text, const icu::Normalizer2& form, const icu::Normalizer2& decomposing) {
   static const std::unique_ptr<const icu::UnicodeSet> known = characters_with_forms();
   const icu::FilteredNormalizer2 filtered(form, *known);
