@@ -14,12 +14,12 @@
 #include "profiles/cluster.h"
 #include "profiles/profile.h"
 
-// The interface of the executor. It does not include LibTorch's headers. Every function here that takes a
-// RankEnvironment must be called by all ranks of the job, at the same time and with equal arguments.
+// The interface of the executor. It does not include LibTorch's headers. All ranks of the job must call train() and
+// measure_profile() at the same time and with equal options.
 
 namespace frostpipe {
 
-/// Returns false in a program that was linked without the executor; its functions then only throw.
+/// Returns false in a program that was linked without LibTorch. The functions here that need tensors then only throw.
 bool executor_is_linked();
 
 /// Receives a line of progress. `fraction` is the completed part of the whole, in [0, 1].
@@ -29,8 +29,8 @@ using Progress = std::function<void(double fraction, const std::string& line)>;
 struct FreezePolicy {
   enum class Rule { plan, paper, cap, fixed, adaptive };
   Rule rule = Rule::plan;
-  FreezeOptions options;          // paper, cap, fixed: when to decide; adaptive: the first decision, and the threshold
-                                  // of convergence
+  FreezeOptions options;          // paper, cap, fixed: the steps of decisions; adaptive: warm-up and threshold; alpha
+                                  // for all of these except fixed
   std::vector<int> fixed_layers;  // fixed: number of frozen blocks after the 1st, 2nd, ... decision
 };
 
@@ -43,8 +43,9 @@ FreezePolicy parse_freeze_policy(const std::string& text, const FreezeOptions& o
 /// The result of re-planning.
 struct ReplanAnswer {
   std::vector<Phase> phases;  // The phases from the request's step on, until the next decision. If empty, the layout
-                              // stays and the freeze still happens.
-  std::string explanation;    // the alternatives considered, for the user; after a loss empty if there was no choice
+                              // stays and the freeze still happens; after a loss, no layout fits and the run fails.
+  std::string explanation;    // The alternatives considered, for the user. After a loss: empty if there was no choice,
+                              // and the reason if no layout fits.
 };
 
 /// Re-plans at a freeze decision or after a loss. It is called on rank 0 only, which broadcasts the result.
@@ -59,9 +60,10 @@ struct TrainCallbacks {
 };
 
 /// The data to train and test on. A folder has a sub-folder of pictures per label. A file is CIFAR (.bin), plain text
-/// (.txt), SQuAD 1.1 (.json), samples in JSON Lines (.jsonl, .ndjson, .json), an array of samples in JSON (.json), or,
-/// with any other name, a table in TSV or CSV. Samples are texts with labels, chats, prompts with completions, ...,
-/// according to the names of their fields (kind_of_records).
+/// (.txt), words with labels in CoNLL's columns (.conll, .bio, or a .txt that begins with -DOCSTART-), SQuAD 1.1 or 2.0
+/// (.json), samples in JSON Lines (.jsonl, .ndjson, .json), an array of samples in JSON (.json), or, with any other
+/// name, a table in TSV or CSV. Samples are texts with labels, chats, prompts with completions, ..., according to the
+/// names of their fields (kind_of_records).
 struct DataSource {
   std::filesystem::path data;
   std::filesystem::path test_data;  // a file to test on, with the labels of `data`; if empty, a part of the data is
@@ -74,15 +76,15 @@ constexpr int kMaxTokens = 128, kMaxTokensOfExamples = 1024;
 
 /// How samples are made from the data.
 struct SampleOptions {
-  /// Longer texts are truncated; contexts of questions become windows, and plain text blocks, of this many tokens. 0 =
-  /// what is usual for the data: kMaxTokensOfExamples for chats, prompts and JSON texts without labels, else
+  /// Longer texts are truncated; contexts of questions are cut into windows, and plain text into blocks, of this many
+  /// tokens. 0 = the default for the data: kMaxTokensOfExamples for chats, prompts and JSON texts without labels, else
   /// kMaxTokens.
   int max_tokens = 0;
   int window_overlap = 32;                // tokens of a context that neighbouring windows have in common
   std::string text_column, label_column;  // column or field names, if they differ from the usual ones
   bool loss_on_all = false;               // causal: compute the loss on prompts and on messages of other roles too
   int crop_padding = 0;                   // training pictures are randomly shifted by up to this many pixels
-  bool flip = false;                      // every other training picture is mirrored, at random
+  bool flip = false;                      // each training picture is mirrored with probability 1/2
 };
 
 /// A rehearsal of a run: everything is real except the arithmetic, in whose place the ranks sleep for the profile's
@@ -113,8 +115,8 @@ struct TrainOptions {
   std::string name;                    // name of the run; default: run_name(plan.method)
   std::uint64_t seed = 1;
   double learning_rate = 1e-4;
-  double learning_rate_warm_up = 0.06;  // fraction of the steps; then linear decay to 0
-  double weight_decay = 0.01;           // AdamW, matrices only
+  double learning_rate_warm_up = 0.06;  // fraction of the steps, then the rate decays to 0
+  double weight_decay = 0.01;           // of AdamW: matrices only; of nets: all weights
   double gradient_clip = 1.0;           // L2 norm over all trainable parameters; 0 = off
   double held_out = 0.2;                // fraction of the data used for testing
   SampleOptions samples;
@@ -151,7 +153,8 @@ struct InputsFound {
                                               // has, or "the whole model"
   std::vector<std::string> notes;             // possible mistakes in the data, or reasons for slowness here: sentences
                                               // for the user
-  /// The largest file that training will write, as far as it is known: the saved model, or a layer of a checkpoint.
+  /// An estimate from above of the largest file that training will write: the saved model, or a layer of a checkpoint
+  /// (then the path of their folder). "" and 0 in a rehearsal.
   std::filesystem::path largest_file;
   Bytes largest_file_bytes = 0;
 };
@@ -189,7 +192,7 @@ struct MeasureOptions {
   double held_out = 0.2;  // fraction that `train` will hold out and not train on
   SampleOptions samples;
   bool quick = false;  // measure fewer sizes, in one round, for rough predictions
-  bool links = true;   // also measure the links between ranks, and what forming groups of them takes
+  bool links = true;   // also measure the links between ranks, and the time to form process groups
   /// Compute threads of each rank on the CPU. 0 measures one, and then fewer ranks with several threads each, so that a
   /// plan can choose.
   int threads_per_rank = 0;
@@ -213,8 +216,8 @@ struct MeasuredProfile {
 /// Checks the inputs, as for training, for a measurement on `num_ranks` ranks. Returns messages for the user.
 std::vector<std::string> check_inputs(const MeasureOptions& options, int num_ranks);
 
-/// Measures every layer on all ranks at once (ranks of one machine share its memory and clock), and, if asked for, the
-/// links between them. Returns the result on rank 0.
+/// Measures every layer on all ranks at once, because ranks of one machine share its memory bandwidth and clock rate,
+/// and, with `links`, the links between ranks. Every rank returns a result; that of rank 0 counts.
 MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOptions& options, const Progress& progress);
 
 struct EvaluateOptions {
@@ -245,8 +248,8 @@ struct Evaluation {
   std::vector<NamedValue> others;
   double samples_per_second = 0;
   std::vector<LabelCounts> labels;  // for classification: all labels; if the data have none, count and hits are 0
-  std::string predictions_file;     // content of a predictions file: for questions {"id": "answer"}, as the official
-                                    // script reads it; for labels CSV; for prompts JSON Lines
+  std::string predictions_file;     // content of a predictions file: for questions {"id": "answer"}, as SQuAD's script
+                                    // reads it; for labels CSV; for words CoNLL's columns; for prompts JSON Lines
   std::vector<std::string> notes;   // see InputsFound
 };
 

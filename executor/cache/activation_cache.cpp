@@ -101,7 +101,7 @@ CachedRows ActivationCache::read(const Request& request) const {
     const at::Tensor entry = at::empty({tokens, hidden_size_}, stored_);
     const std::uint64_t found = store_->read(slot_of_sample_[sample], keys, bytes_of(entry));
     if (found == 0) continue;
-    // boundaries_ ascend, and so do the usable ones: keys[k] belongs to boundaries_[k].
+    // boundaries_ ascend, so the usable ones come first: keys[k] belongs to boundaries_[k].
     rows.layers[i] = boundaries_[std::find(keys.begin(), keys.end(), found) - keys.begin()].layer;
     if (!host.defined()) host = at::zeros({all_tokens, hidden_size_}, compute_.device(at::kCPU));
     host.narrow(0, begin, tokens).copy_(entry);

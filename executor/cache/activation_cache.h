@@ -25,7 +25,7 @@ struct CacheableSample {
   std::uint64_t key = 0;  // changes with the model's input for the sample
 };
 
-/// The activations of several samples, as far as the cache had them.
+/// The activations of several samples, as far as the cache has them.
 struct CachedRows {
   at::Tensor activations;   // packed, [tokens, hidden], 0 for missing samples; undefined if all are missing
   std::vector<int> layers;  // per sample: the layer whose input its rows are; 0 = missing
@@ -50,25 +50,27 @@ class ActivationCache {
                   std::int64_t hidden_size, at::ScalarType stored, at::TensorOptions compute);
   ~ActivationCache();
 
-  /// Sets the boundary at which entries are written from now on. Entries are read from it and from earlier boundaries.
+  /// Sets the boundary at which entries are written from now on; its layer must not be before that of the last one.
+  /// Entries are read from it and from earlier boundaries.
   void set_boundary(const CacheBoundary& boundary);
-  /// Makes all entries missing until the next boundary is set.
+  /// Forgets all boundaries: entries count as missing until set_boundary() is called with the boundary of their keys.
   void forget_boundaries();
 
   /// Starts to read the samples in a thread. Entries stored for a layer after `deepest_layer` count as missing. A
-  /// second call replaces rows that have not been taken.
+  /// second call discards rows that have not been taken.
   void read_ahead(std::span<const int> samples, int deepest_layer);
   /// Returns the rows of these samples: those that were read ahead if the arguments are equal, otherwise read now.
   CachedRows take(std::span<const int> samples, int deepest_layer);
-  /// Adds to counts(). Call it once it is certain that the rows are used.
+  /// Adds the rows to counts(). Call it once it is certain that the rows are used.
   void count_found(const CachedRows& rows);
-  /// Returns the positions in `samples`, ascending, of those that have a slot but no entry at the boundary.
+  /// Returns the positions in `samples`, ascending, of those that have a slot but no entry at the boundary, which must
+  /// be set.
   std::vector<int> missing(std::span<const int> samples) const;
   /// Stores the rows of `samples` that are missing() at the boundary. Only these are copied from the device.
   /// `activations` has the packed rows of all `samples`, [tokens, hidden].
   void write(std::span<const int> samples, const at::Tensor& activations);
 
-  /// Returns the bytes that the entry of a sample of `tokens` tokens takes.
+  /// Returns the size of the entry of a sample of `tokens` tokens.
   static std::int64_t entry_bytes(std::int64_t tokens, std::int64_t hidden_size, at::ScalarType stored);
 
   const CacheCounts& counts() const { return counts_; }

@@ -9,7 +9,7 @@ namespace frostpipe {
 /// together.
 struct BoundaryRows {
   at::Tensor rows;        // [tokens of the whole samples, hidden]
-  bool is_whole = false;  // all slices have been added
+  bool is_whole = false;  // all token slices have been added
   /// Adds the activation of the micro-batch, or of one of its token slices. `is_last` marks the last slice.
   void take(const at::Tensor& activation, const MicroBatch& batch, bool is_last);
 };

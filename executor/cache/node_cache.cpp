@@ -24,7 +24,7 @@ std::string name_of_job(Communicator& communicator) {
   return communicator.broadcast(fmt::format("frostpipe-{}-{:x}", getpid(), now), 0);
 }
 
-/// Returns the store's files as the first rank of the node that has a store reports them; empty if none has. Must be
+/// Returns the files of the store of the node's first rank that has one; empty if no rank of the node has one. Must be
 /// called by all ranks.
 ActivationStore::Files files_on_node(int node, const ActivationStore* store, Communicator& communicator) {
   const ActivationStore::Files own = store ? store->files() : ActivationStore::Files{};
@@ -117,8 +117,7 @@ NodeCache::NodeCache(const NodeCacheOptions& options, std::vector<CacheableSampl
   files = files_on_node(options.node, store_.get(), communicator);
   if (!store_ && !files.shared.empty()) attempt([&] { store_ = ActivationStore::open(store, files); });
   if (store_) own.note = store_->note();
-  // Every rank waits here for the others: the store's files can be opened only while the process that made them holds
-  // them.
+  // Every rank waits here for the others, because the store's files can be opened only while a process holds them.
   const std::vector<NodeReport> reports = gather_reports(own, communicator);
   note_ = note_of(reports);
   if (has_failure(reports, options.node)) {
@@ -140,7 +139,8 @@ void NodeCache::set_boundary(int first_trainable_layer, const std::map<int, Laye
     const auto held = layers.find(static_cast<int>(layer));
     if (held == layers.end()) continue;
     const LayerState& state = held->second;
-    const UncountedMemory outside_the_device;  // whole layers, of which this rank may hold a part only
+    // The whole layer, of which this rank may hold only a part, is in host memory.
+    const UncountedMemory outside_the_device;
     const at::Tensor weights = collect({.whole = state.whole,
                                         .parts = parts[layer],
                                         .to_rank = parts[layer].front().rank,

@@ -19,7 +19,8 @@ namespace {
 constexpr std::string_view kFormat = "frostpipe.checkpoint";
 constexpr std::string_view kPlan = "plan.json", kRun = "run.json";
 
-// Only this program gives such names. As constants, the expressions would be compiled at every start of the program.
+// Only this program gives such names. The expressions are compiled at their first use; as constants they would be
+// compiled at every start of the program.
 
 /// Matches the names of checkpoint_path().
 const std::regex& whole_name() {
@@ -65,11 +66,11 @@ void fields(Archive& archive, json::Value<Archive, Manifest>& manifest) {
 void remove_checkpoint(const std::filesystem::path& folder) {
   std::error_code ignored;
   if (std::filesystem::is_symlink(folder, ignored)) {
-    std::filesystem::remove(folder, ignored);  // its target may belong to something else
+    std::filesystem::remove(folder, ignored);  // only the link, since its target may belong to another run
     return;
   }
-  std::filesystem::remove(folder / kCheckpointManifest,
-                          ignored);  // removed first: the rest of an interrupted removal is no checkpoint
+  // The manifest goes first, so that an interrupted removal does not leave something that looks like a checkpoint.
+  std::filesystem::remove(folder / kCheckpointManifest, ignored);
   std::filesystem::remove_all(folder, ignored);
 }
 
@@ -89,7 +90,7 @@ std::map<std::string, std::string> values_by_name(const RunSettings& settings) {
 
 std::optional<ValueDifference> first_difference(const std::map<std::string, std::string>& one,
                                                 const std::map<std::string, std::string>& other) {
-  // Defaults may be omitted, so a value that only one side has is a difference too.
+  // Files may omit default values, so a value that only one side has is a difference too.
   const auto value_of = [](const std::map<std::string, std::string>& values, const std::string& name) {
     const auto found = values.find(name);
     return found == values.end() ? "none" : found->second;
@@ -106,8 +107,8 @@ std::optional<ValueDifference> first_difference(const std::map<std::string, std:
 std::optional<std::string> first_difference(const RunSettings& saved, const RunSettings& now) {
   std::map<std::string, std::string> before = values_by_name(saved), after = values_by_name(now);
   auto difference = first_difference(before, after);
-  constexpr const char* kFollows = "data_fingerprint";  // depends on other settings, such as the seed, which explain
-                                                        // more
+  // The fingerprint depends on other settings, such as the seed. Their difference explains more.
+  constexpr const char* kFollows = "data_fingerprint";
   if (difference && difference->name == kFollows) {
     before.erase(kFollows);
     after.erase(kFollows);

@@ -42,7 +42,7 @@ struct RunSettings {
 /// Returns the settings as JSON values, by name.
 std::map<std::string, std::string> values_by_name(const RunSettings& settings);
 
-/// Two different values of one name; "none" if a side has no such name.
+/// Two different values of one name. A value is "none" if its side has no such name.
 struct ValueDifference {
   std::string name, one, other;
 };
@@ -68,8 +68,8 @@ struct Checkpoint {
   std::string freeze_rule;
   std::vector<double> freeze_state;  // state of the freeze rule
   bool freeze_is_decided = false;    // the rule was already asked before `step`, and the plan includes its decision
-  int watched_step =
-      -1;  // the run may go back to this step's checkpoint if the accuracy guard rejects its last freeze; -1 = none
+  int watched_step = -1;  // if the accuracy guard rejects the last freeze, the run goes back to this step's checkpoint;
+                          // -1 = no freeze is watched
   double watched_accuracy = 0;  // accuracy at watched_step
   std::string attempt;          // equal for all hosts' shares of a checkpoint; "" if they share the folder
   std::vector<CheckpointFile> files;
@@ -81,7 +81,7 @@ struct Checkpoint {
 std::filesystem::path checkpoint_path(const std::filesystem::path& root, int step);
 std::string layer_file_name(int layer);
 
-/// The contents of the three JSON files. The first of them lists the others and `layers`.
+/// The contents of the three JSON files. checkpoint.json lists the other two and `layers`.
 struct CheckpointTexts {
   std::string checkpoint, plan, run;
 };
@@ -90,7 +90,8 @@ CheckpointTexts to_texts(const Checkpoint& checkpoint, const std::vector<Checkpo
 /// Reads and checks checkpoint.json, plan.json and run.json. Throws InvalidInput that names the file and the fault.
 Checkpoint read_checkpoint(const std::filesystem::path& folder);
 
-/// Convert a snapshot without files to one text and back, to send it to other ranks after a loss. Throws InvalidInput.
+/// Convert a snapshot without files to one text and back, to send it to other ranks after a loss.
+/// checkpoint_from_text() throws InvalidInput if a part is damaged.
 std::string to_text(const Checkpoint& checkpoint);
 Checkpoint checkpoint_from_text(const std::string& text);
 
@@ -100,10 +101,11 @@ int num_layers(const Checkpoint& checkpoint);
 /// Returns the entry of a file. Throws InvalidInput if the checkpoint does not list it.
 const CheckpointFile& entry_of(const Checkpoint& checkpoint, std::string_view name);
 
-/// Opens a layer's file after checking its size and hash. Throws InvalidInput.
+/// Opens a layer's file after checking its size and hash. Throws InvalidInput, which names the host that wrote the file
+/// if the file is missing and hosts do not share the folder.
 SafetensorsFile open_layer(const Checkpoint& checkpoint, int layer);
 
-/// Returns the checkpoints in a run's folder, the newest first.
+/// Returns the checkpoints in a run's folder by their names, the newest first. They may be damaged.
 std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& root);
 
 /// Throws InvalidInput unless every byte of the checkpoint is as it was written.
@@ -113,7 +115,7 @@ struct NewestFolder {
   std::filesystem::path folder;          // the newest one that `read` accepts; "" = none
   std::vector<std::string> passed_over;  // why newer ones were rejected
 };
-/// Works for checkpoints of any kind; `read` throws InvalidInput for one to be rejected.
+/// Calls `read` for each checkpoint, the newest first, until it accepts one. It rejects one by throwing InvalidInput.
 NewestFolder newest_whole_folder(const std::filesystem::path& root,
                                  const std::function<void(const std::filesystem::path&)>& read);
 
@@ -123,11 +125,11 @@ struct NewestCheckpoint {
 };
 NewestCheckpoint newest_whole_checkpoint(const std::filesystem::path& root);
 
-/// Removes all checkpoints but the newest `count` and those of the steps in `held`.
+/// Removes all checkpoints but the newest `count` (damaged ones count too) and those of the steps in `held`.
 void keep_newest_checkpoints(const std::filesystem::path& root, int count, const std::set<int>& held);
 /// Removes the checkpoints after `step`, to which the run has gone back.
 void remove_checkpoints_after(const std::filesystem::path& root, int step);
-/// Removes the partial checkpoints of interrupted writers.
+/// Removes the partial checkpoints of interrupted writers. No process may still be writing one.
 void remove_unfinished_checkpoints(const std::filesystem::path& root);
 
 /// Returns the name of an attempt to write a checkpoint, the `number`th of rendezvous round `round`, for

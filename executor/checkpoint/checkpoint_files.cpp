@@ -48,7 +48,7 @@ SafetensorsFile open_listed(const CheckpointFile& listed, const std::filesystem:
 
 void refuse_changed_file(const std::filesystem::path& path) {
   throw InvalidInput(path.string(), "must be as it was written",
-                     "a file with other content: it is torn or was changed");
+                     "a file with other content: it is truncated or was changed");
 }
 
 void synchronize_folder(const std::filesystem::path& folder) {
@@ -62,8 +62,9 @@ void synchronize_folder(const std::filesystem::path& folder) {
 
 void publish_checkpoint(const std::filesystem::path& unfinished, const std::filesystem::path& whole) {
   synchronize_folder(unfinished);
-  // The earlier one exists if the run went back to an earlier step and has reached this one again. It may be the only
-  // checkpoint, so it is removed after the new one has its name, unless the file system cannot exchange names.
+  // A checkpoint of this step exists already if the run went back to an earlier step and has reached this one again. It
+  // may be the only checkpoint, so it is removed after the new one has its name, unless the file system cannot exchange
+  // names.
   const bool exchanged = renameat2(AT_FDCWD, unfinished.c_str(), AT_FDCWD, whole.c_str(), RENAME_EXCHANGE) == 0;
   if (!exchanged) {
     std::filesystem::remove_all(whole);

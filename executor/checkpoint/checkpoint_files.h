@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "executor/checkpoint/safetensors.h"
 
-// The parts that all kinds of checkpoints share: files that a manifest lists with their hashes.
+// The files of a checkpoint, which its manifest lists with their sizes and hashes.
 
 namespace frostpipe {
 
@@ -32,19 +32,19 @@ CheckpointFile file_of(std::string_view name, std::string_view text);
 const CheckpointFile& entry_of(const std::vector<CheckpointFile>& files, std::string_view name,
                                const std::filesystem::path& folder);
 
-/// Reads or opens a listed file after checking its hash. Throws InvalidInput.
+/// Read or open a listed file after checking its hash (open_listed also its size). Throw InvalidInput.
 std::string read_listed(const std::vector<CheckpointFile>& files, std::string_view name,
                         const std::filesystem::path& folder);
 SafetensorsFile open_listed(const CheckpointFile& listed, const std::filesystem::path& folder);
 
-/// Throws InvalidInput that says that the file is truncated or was changed.
+/// Throws InvalidInput, which says that the file is truncated or was changed.
 [[noreturn]] void refuse_changed_file(const std::filesystem::path& path);
 
 /// Syncs the folder's entries to disk. Throws RuntimeFailure.
 void synchronize_folder(const std::filesystem::path& folder);
 
-/// Renames a completely written folder to its final name, replacing any folder of that name, after it has been synced
-/// to disk. Throws RuntimeFailure or std::system_error.
+/// Syncs a completely written folder to disk and then renames it to its final name. A folder that has this name already
+/// is removed. Throws RuntimeFailure or std::system_error.
 void publish_checkpoint(const std::filesystem::path& unfinished, const std::filesystem::path& whole);
 
 }  // namespace frostpipe

@@ -36,7 +36,7 @@ void fields(Archive& archive, json::Value<Archive, CheckpointFile>& file) {
   archive("host", file.host, json::Otherwise<std::string>{""});
 }
 
-/// Writes a manifest in its envelope; its field `hash` becomes the hash of the text with an empty hash.
+/// Returns a manifest's text in its envelope. Its field `hash` becomes the hash of that text with an empty `hash`.
 template <class Manifest>
 std::string write_sealed(std::string_view format, Manifest manifest) {
   manifest.hash.clear();
@@ -44,7 +44,8 @@ std::string write_sealed(std::string_view format, Manifest manifest) {
   return json::write_envelope(format, manifest);
 }
 
-/// Reads it back. Throws InvalidInput unless it is as it was written.
+/// Reads a manifest that write_sealed() wrote. `path` is for errors. Throws InvalidInput if the text breaks the format
+/// or its hash is wrong.
 template <class Manifest>
 Manifest read_sealed(std::string_view format, const std::string& text, const std::filesystem::path& path) {
   auto manifest = json::read_envelope<Manifest>(text, path.string(), format);

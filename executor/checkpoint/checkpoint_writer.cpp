@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-/// Lists the files that a rank has written, as a line "NAME BYTES HASH" each.
+/// Returns the list of the files that a rank has written: a line "NAME BYTES HASH" for each.
 std::string listing_of(const std::vector<CheckpointFile>& files) {
   std::string text;
   for (const CheckpointFile& file : files) text += fmt::format("{} {} {}\n", file.name, file.bytes, file.hash);
@@ -78,7 +78,8 @@ struct CheckpointWriter::State {
     return file;
   }
 
-  /// Waits for the lists of all ranks and returns the layers' files; nothing if the checkpoint is given up.
+  /// Waits until the lists in `folder` have `num_layers` files and returns these; nothing if the checkpoint is given
+  /// up.
   std::optional<std::vector<CheckpointFile>> wait_for_layers(const std::filesystem::path& folder,
                                                              int num_layers) const {
     std::map<std::string, CheckpointFile> files;
@@ -96,7 +97,8 @@ struct CheckpointWriter::State {
   }
 
   void write(CheckpointPart& part) {
-    if (part.layers.empty() && !part.manifest) return;  // no rank waits for it, so its file would never be removed
+    // No rank waits for the list of a rank that writes no layers, so that list might never be removed.
+    if (part.layers.empty() && !part.manifest) return;
     const std::filesystem::path whole = checkpoint_path(root, part.step),
                                 folder = whole.string() + ".part-" + part.attempt;
     std::filesystem::create_directories(folder);

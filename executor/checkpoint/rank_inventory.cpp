@@ -29,7 +29,7 @@ std::vector<LayerPart> parts_of(const std::vector<RankInventory>& inventories, i
   return parts;
 }
 
-/// Does the same for the layer's moments, which are offloaded or with the layer.
+/// Returns the ranks with a part of the layer's moments, offloaded or with the layer; the lowest first.
 std::vector<LayerPart> moments_of(const std::vector<RankInventory>& inventories, int layer) {
   std::vector<LayerPart> parts;
   for (int rank = 0; rank < static_cast<int>(inventories.size()); ++rank) {

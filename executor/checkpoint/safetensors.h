@@ -21,11 +21,13 @@ struct StoredTensor {
   std::span<const std::byte> data;  // row-major; valid as long as the file object
 };
 
-/// A memory-mapped safetensors file: 8 bytes little-endian header length, JSON header, raw data.
+/// A memory-mapped safetensors file: the header's length (8 bytes, little-endian), the header in JSON, raw data.
 class SafetensorsFile {
  public:
-  /// Throws InvalidInput that names file, tensor, rule and value if the file breaks the format: it is truncated, the
-  /// header is not JSON, or offsets lie outside the data or do not match shape and dtype.
+  /// Throws InvalidInput that names file, tensor, rule and value if there is no such file, if it is a Git LFS pointer,
+  /// or if it breaks the format: it is truncated, the header is not JSON, or offsets lie outside the data or do not
+  /// match shape and dtype. Tensors of an unknown dtype are refused, too. Throws RuntimeFailure if the file cannot
+  /// be mapped.
   explicit SafetensorsFile(const std::filesystem::path& path);
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
   /// Returns all bytes of the file.
@@ -48,9 +50,9 @@ class SafetensorsWriter {
     std::string dtype;
     std::vector<std::int64_t> shape;
   };
-  /// write() must be called in the order of `entries`.
+  /// Writes the header. write() must then be called once for each entry, in the order of `entries`.
   SafetensorsWriter(const std::filesystem::path& path, std::vector<Entry> entries);
-  /// Writes the next tensor. Throws RuntimeFailure that names the path, for a full disk say.
+  /// Writes the next tensor. Throws RuntimeFailure that names the path, for example if the disk is full.
   void write(std::span<const std::byte> data);
   void finish();
   /// Return size and hash of the whole file; valid after finish().

@@ -47,11 +47,11 @@ CheckpointShare share_of(const Checkpoint& checkpoint) {
   return share;
 }
 
-/// The shares of one checkpoint that all hosts together have.
+/// The layers of one checkpoint that the hosts together have, and those that none of them has.
 struct Gathering {
   GatheredCheckpoint checkpoint;
-  std::map<std::string, GatheredCheckpoint::Source> whole;  // by name
-  std::map<std::string, std::string> lost;                  // names of hosts by name of the file
+  std::map<std::string, GatheredCheckpoint::Source> whole;  // by name of the file
+  std::map<std::string, std::string> lost;                  // names of the hosts that wrote the files, by file
 };
 
 Gathering gather(const std::vector<std::vector<CheckpointShare>>& shares, const CheckpointShare& like) {

@@ -54,7 +54,7 @@ Pairs communicating_pairs(const Phase& phase) {
   Pairs pairs;
   const ParallelLayout& layout = phase.layout;
   const int turns =
-      layout.vacant.empty() ? 1 : phase.num_micro_batches;  // stand-ins for lost ranks differ between these
+      layout.vacant.empty() ? 1 : phase.num_micro_batches;  // the stand-ins for lost ranks differ between micro-batches
   const auto add = [&](int stage, int other) {
     const auto [lower, upper] = std::minmax({pipeline_rank_of(phase, stage), pipeline_rank_of(phase, other)});
     if (lower == upper) return;
@@ -237,7 +237,7 @@ void Communicator::open_store_in_file() {
   if (rank() == 0) {
     folder = (std::filesystem::temp_directory_path() / "frostpipe-XXXXXX").string();
     if (!mkdtemp(folder.data()))
-      throw RuntimeFailure(fmt::format("{}: cannot be made: {}", folder, system_reason(errno)));
+      throw RuntimeFailure(fmt::format("{}: cannot be made: {}; see TMPDIR", folder, system_reason(errno)));
     state_->store_folder = folder;
   }
   folder = broadcast(folder, 0);

@@ -22,7 +22,7 @@ struct ActiveGroups {
   Group tied_up, tied_down;  // this replica's first and last stage, for tied parameters; may be empty
   Group replicas;            // data-parallel ranks, which hold the same stages and tensor slices as this rank
   Group tensor;              // tensor-parallel ranks of this rank's stages; empty if there is one
-  Group norm;                // all ranks that train, for the global gradient norm
+  Group norm;                // all ranks that train, for the global gradient norm; empty if p x t is 1
 };
 
 /// The connection of this rank to the job. Ranks that frostpipe's own launcher has started use the sockets that it gave
@@ -32,7 +32,8 @@ class Communicator {
  public:
   /// Must be called by all ranks of a rendezvous round. `rendezvous` belongs to ranks that another launcher has started
   /// and must outlive the communicator. If such ranks pass null, there is one round, and the loss of a rank ends the
-  /// job.
+  /// job. Throws RuntimeFailure if the ranks do not find each other, and InvalidInput with the reason if one of them
+  /// has registered that it cannot take part.
   static std::unique_ptr<Communicator> connect(const RankEnvironment& self, ComputeDevice& device,
                                                StoreRendezvous* rendezvous = nullptr);
   /// Closes all connections; other ranks that still use theirs to this rank see them close.
@@ -73,7 +74,7 @@ class Communicator {
   /// once; after a loss, ranks would otherwise wait for each other in a cycle. Any thread may call it.
   void close_connections();
   /// Posts a line of progress that another rank can read without any rank waiting for another. posted() returns the
-  /// last line that this rank has posted since its last call, else the last one that any rank has, "" if none.
+  /// last line of any rank, "" if there is none; a line of this rank that it has not returned yet may come first.
   void post(const std::string& line);
   std::string posted();
 

@@ -18,16 +18,18 @@ namespace frostpipe {
 class EmulatedLinks;
 class VirtualClock;
 
-/// A point-to-point transfer in progress. Its tensor is kept alive until wait() has returned. In virtual time a receive
-/// ends when its message arrives, and a send takes no time.
+/// A point-to-point transfer in progress. It keeps its tensor alive. In virtual time a receive ends when its message
+/// arrives, and a send takes no time.
 class Transfer {
  public:
   Transfer() = default;
-  /// Blocks until done. Throws RuntimeFailure "rank 0: 0SEND_F3 to rank 1: ..." when the peer is gone.
+  /// Waits until the transfer is done; with NCCL only the device's current stream waits. Throws PeerLost "rank 0:
+  /// 0SEND_F3 to rank 1: ..." when the peer is gone.
   void wait();
-  /// True if wait() would return at once. With Gloo it becomes true only after wait(). Not valid for a receive in
-  /// virtual time.
+  /// True if wait() would return at once. With Gloo it is never true for a tensor with values. Not valid for a receive
+  /// in virtual time.
   bool is_done() const;
+  /// Returns the tensor that is received, or that is sent unless it is a GPU tensor that is staged in host memory.
   const at::Tensor& tensor() const;
 
  private:
@@ -37,7 +39,9 @@ class Transfer {
 };
 
 /// A process group: ranks of the job that exchange messages and run collectives. Rank numbers are those of the whole
-/// job. A default-constructed group has no ranks; collectives of a group of one return at once.
+/// job. All ranks of the group must call a collective, in the same order. A default-constructed group has no ranks. In
+/// a group of none or one, all_reduce_sum(), broadcast() and barrier() return at once; the other functions need two
+/// ranks.
 class Group {
  public:
   Group() = default;
@@ -53,7 +57,8 @@ class Group {
   /// Returns this process's rank in the job.
   int self() const { return self_; }
   /// Start a transfer and return at once. Messages between two ranks with the same tag arrive in the order in which
-  /// they were sent. The tensor must not change until the transfer has been waited for.
+  /// they were sent. The tensor must not change until the transfer has been waited for. `into` must be contiguous and
+  /// as large as the tensor that is sent. `what` names the transfer in errors.
   Transfer send(const at::Tensor& tensor, int to_rank, int tag, std::string what);
   Transfer receive(at::Tensor into, int from_rank, int tag, std::string what);
   /// Sums each tensor over all ranks, in place, and waits for the results, which are the same bits on every rank. All
@@ -62,14 +67,15 @@ class Group {
   /// Returns the rows of all ranks, concatenated in the order of ranks; the i-th rank has `rows_of_each[i]` of them.
   /// Not available in virtual time.
   at::Tensor all_gather(const at::Tensor& own, const std::vector<std::int64_t>& rows_of_each, const std::string& what);
-  /// Puts the parts of all ranks into `all`, one after another, of which the i-th rank has `sizes[i]` values. Both
-  /// tensors must be contiguous.
+  /// Gathers the parts of all ranks into `all`, one after another. The i-th rank's part, its `own`, has `sizes[i]`
+  /// values. `all` must be contiguous, and `own` contiguous and one-dimensional.
   void all_gather_into(const at::Tensor& all, const at::Tensor& own, const std::vector<std::int64_t>& sizes,
                        const std::string& what);
   /// Returns this rank's rows of the sum over all ranks, on CPUs with the same bits as all_reduce_sum(). Not available
   /// in virtual time.
   at::Tensor reduce_scatter_sum(const at::Tensor& all, const std::vector<std::int64_t>& rows_of_each,
                                 const std::string& what);
+  /// Copies the tensor of `from_rank` into those of all other ranks.
   void broadcast(at::Tensor tensor, int from_rank, const std::string& what);
   void barrier();
 

@@ -40,7 +40,7 @@ void rethrow_from_c10d(int self, const std::string& what) {
   try {
     throw;
   } catch (const RuntimeFailure&) {
-    throw;  // out of memory, say
+    throw;  // for example out of memory
   } catch (const InternalError&) {
     throw;
   } catch (const InvalidInput&) {
@@ -48,7 +48,7 @@ void rethrow_from_c10d(int self, const std::string& what) {
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::system_error&) {
-    throw;  // no more threads: this rank's own failure
+    throw;  // for example no more threads, which is this rank's own failure
   } catch (const std::exception& error) {
     const std::string text = error.what(), sentence = fmt::format("rank {}: {}: {}", self, what, first_line(text));
     if (is_own_failure(text)) throw RuntimeFailure(sentence);

@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 
 /// After a connection has been lost, a rank that is silent for this long is taken to be the cause.
 constexpr int kSilenceAfterLossSeconds = 3;
-/// How long after the last collective a process may take to end.
+/// After it has lost the store, a process has this long to end: at the end of a run rank 0 may close the store first.
 constexpr std::chrono::seconds kTimeToFail(3);
 // These are process-wide because there is one heartbeat per process.
 std::atomic<bool> peer_was_lost{false};
@@ -39,8 +39,9 @@ std::string heartbeat_key(const RankEnvironment& self, int rank) {
   return store_key(self, fmt::format("heartbeat/{}", rank));
 }
 
-/// Connects to a store that another process hosts. c10d waits for the store's first answer without a limit, so it does
-/// this in a thread. After `limit` that thread is left behind, since nothing interrupts it; the process ends anyway.
+/// Connects to a store that another process hosts. c10d waits for the store's first answer without a limit, so a thread
+/// connects. After `limit` that thread is left behind, since nothing interrupts it, and RuntimeFailure is thrown, which
+/// ends the process.
 c10::intrusive_ptr<c10d::TCPStore> answering_store(const RankEnvironment& self, const std::string& host,
                                                    const c10d::TCPStoreOptions& options,
                                                    std::chrono::milliseconds limit) {
@@ -113,15 +114,15 @@ struct Heartbeat::State {
   std::atomic<Clock::rep> giving_up_since{0};  // start of on_loss while it runs; else 0
   mutable std::mutex watching;                 // never locked together with `mutex`
   std::condition_variable lost;
-  bool ends_process = true;  // whether a silent rank ends this process
+  bool ends_process = true;  // a silent rank ends this process
   std::optional<Round> round;
   std::vector<Seen> seen;                   // by rank
   Clock::time_point looked = Clock::now();  // when `seen` was last updated
   std::thread reporter, guard;
   std::thread closer;  // waits for the loss of a round's rank and calls on_loss
 
-  /// Also runs if the second thread could not be started. The guard ends after the reporter, which may be waiting for
-  /// the store.
+  /// It also runs if the second thread could not be started. The guard thread ends after the reporter, which may be
+  /// waiting for the store.
   ~State() {
     {
       const std::lock_guard lock(mutex);

@@ -20,7 +20,7 @@ namespace frostpipe {
 std::string store_key(const RankEnvironment& self, const std::string& name);
 
 /// Connects to the job's rendezvous store at store_address(). Rank 0 hosts the store there if `may_host` is set and no
-/// external process (torchrun) hosts it. The other ranks wait for it as long as `limits` say.
+/// external process (torchrun) hosts it. All others wait for it as long as `limits` say, and then throw RuntimeFailure.
 c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bool may_host,
                                                  const ConnectLimits& limits = {});
 
@@ -32,8 +32,8 @@ struct Pulse {
 
 /// The heartbeat of a rank that another launcher (torchrun, say) has started. A thread with a store connection of its
 /// own reports this rank once a second, so that neither computation nor a blocked collective delays it. The thread also
-/// watches the other ranks and ends this process with a message when one falls silent. It always does so when the store
-/// is gone or silent.
+/// watches the other ranks and ends this process with a message when one falls silent (until watch_round() is called),
+/// or when the store is gone or silent (unless finish() was called).
 class Heartbeat {
  public:
   /// The last status of a rank that has ended well, and of one that has failed by itself.
@@ -49,10 +49,10 @@ class Heartbeat {
   /// now on.
   void finish();
 
-  /// Changes the reaction to a silent or failed rank until end_round(): instead of ending the process, it raises an
-  /// alarm. All ranks of the round see the store's entry `alarm` within a second, and call `on_loss` once, from a
-  /// thread of this object, while the heartbeat goes on. If `on_loss` throws, or takes longer than kStopLimitSeconds,
-  /// the process ends with a message. `ranks` are numbered as when the heartbeat was constructed.
+  /// From now on a silent rank no longer ends this process. Instead, until end_round(), a silent or failed rank among
+  /// `ranks` raises an alarm: all ranks of the round see the store's entry `alarm` within a second, and call `on_loss`
+  /// once, from a thread of this object, while the heartbeat goes on. If `on_loss` throws, or takes longer than
+  /// kStopLimitSeconds, the process ends with a message. `ranks` are numbered as when the heartbeat was constructed.
   void watch_round(const std::string& alarm, std::vector<int> ranks, std::function<void()> on_loss);
   /// Ends the round. When it returns, on_loss is not running and will not be called.
   void end_round();

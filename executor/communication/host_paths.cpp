@@ -34,7 +34,7 @@ std::vector<Endpoint> exchange_endpoints(const RankEnvironment& self, c10d::TCPS
   return endpoints;
 }
 
-/// Returns why this rank cannot reach the other hosts; "" if it can.
+/// Returns why this rank cannot reach the other hosts; "" if it can, or if it is not the first rank of its host.
 std::string failure_to_connect(const RankEnvironment& self, const std::vector<Endpoint>& endpoints) {
   constexpr std::chrono::seconds kLimit(10);
   const auto is_first = [&](int rank) {
@@ -52,7 +52,7 @@ std::string failure_to_connect(const RankEnvironment& self, const std::vector<En
                          .what = fmt::format("a port that the system chose for rank {} on host {}, as it does for all "
                                              "messages between ranks",
                                              rank, endpoint.host_name),
-                         .if_refused = "Rank " + std::to_string(rank) + " listens there: a firewall refuses it."},
+                         .if_refused = "Rank " + std::to_string(rank) + " listens there, so a firewall refuses it."},
                         {.unanswered = kLimit, .refused = kLimit});
     }
   } catch (const RuntimeFailure& failure) {

@@ -15,7 +15,7 @@ std::vector<int> hosts_of_ranks(Communicator& communicator) {
   const int world_size = communicator.world_size();
   std::vector<int> nodes(world_size);
   const std::string host = host_identity(communicator.address());
-  std::vector<double> hosts(world_size, 0.0);  // one hash per host, cut to the bits that a double holds
+  std::vector<double> hosts(world_size, 0.0);  // by rank: a hash of its host, cut to the bits that a double holds
   hosts[communicator.rank()] = static_cast<double>(hash_bytes(std::as_bytes(std::span(host))) >> 12);
   hosts = communicator.sum(std::move(hosts));
   int next = 0;

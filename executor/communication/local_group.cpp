@@ -25,7 +25,7 @@ using Milliseconds = std::chrono::milliseconds;
 constexpr std::int64_t kLargestWholeExchange = 16 << 10;
 /// All-reduces from this size on exchange slices through shared memory, if it is available.
 constexpr std::int64_t kSmallestShared = 256 << 10;
-/// Set in the tags of collectives, not in those of messages.
+/// This bit is set in the tags of collectives, and not in those of messages.
 constexpr std::uint32_t kCollective = std::uint32_t{1} << 31;
 
 std::span<std::byte> bytes_of(const at::Tensor& tensor) {
@@ -102,7 +102,7 @@ class LocalGroup final : public c10d::Backend {
     return start_gather(own.at(0), all.at(0), next_exchange());
   }
 
-  /// Adds in the order of ranks as well.
+  /// Adds in the order of ranks, as allreduce() does.
   c10::intrusive_ptr<c10d::Work> reduce_scatter(std::vector<at::Tensor>& own, std::vector<std::vector<at::Tensor>>& all,
                                                 const c10d::ReduceScatterOptions& options) override {
     FROSTPIPE_CHECK(options.reduceOp == c10d::ReduceOp::SUM, "local groups sum");

@@ -20,7 +20,7 @@ void ProcessGroups::add(const c10::intrusive_ptr<c10d::Backend>& backend) {
 
 void ProcessGroups::begin_abort() {
   const std::lock_guard lock(mutex_);
-  if (are_aborted_.exchange(true)) return;  // set before any abort lets work continue without its message
+  if (are_aborted_.exchange(true)) return;  // set first, since an abort lets work continue without its message
   for (const auto& known : backends_)
     if (const auto backend = known.lock()) start_abort(backend);
 }

@@ -12,7 +12,7 @@ class Backend;
 
 namespace frostpipe {
 
-/// The c10d process groups of a rank, which are aborted together. Any thread may call it.
+/// The c10d process groups of a rank, which are aborted together. Any thread may call these functions.
 class ProcessGroups {
  public:
   ProcessGroups();

@@ -19,7 +19,7 @@ class StagedSends {
  public:
   using Work = c10::intrusive_ptr<c10d::Work>;
   explicit StagedSends(const at::Device& device);
-  /// Waits until everything has been sent.
+  /// Waits until `send` has been called for every tensor.
   ~StagedSends();
   StagedSends(const StagedSends&) = delete;
   StagedSends& operator=(const StagedSends&) = delete;

@@ -28,9 +28,9 @@ using namespace std::chrono_literals;
 
 /// In a round in which a connection has broken, a rank that is silent for this long is lost.
 constexpr std::chrono::seconds kSilenceAfterLoss(5);
-/// How long survivors wait for each other; they arrive at about the same time.
+/// Survivors wait this long for each other; they arrive at about the same time.
 constexpr std::chrono::seconds kRegistrationLimit(15);
-/// How long rank 0, with which the store ends, waits for the others to read why all end.
+/// Rank 0, with which the store ends, waits this long for the others to read why all end.
 constexpr std::chrono::seconds kEndLimit(3);
 /// If the store is gone, the heartbeat ends the process within this time, with a better message.
 constexpr std::chrono::seconds kUntilHeartbeatEnds(5);
@@ -47,7 +47,7 @@ struct Verdict {
   std::string cause;           // "rank 3 on host b has sent no heartbeat for 10 s"
   std::string end;             // why all ranks end; "" if the survivors go on
   int attempt = 0;             // attempt of the next round
-  Nanoseconds silence_ns = 0;
+  Nanoseconds silence_ns = 0;  // of the rank that was silent for longest; 0 if none was
 };
 
 std::string to_text(const Verdict& verdict) {

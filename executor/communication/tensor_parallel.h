@@ -17,16 +17,16 @@ struct TensorParallel : torch::CustomClassHolder {
       : group(with_group), slice(of_rank), device(on_device), sequence_parallel(is_sequence_parallel) {}
   /// Sums `tensor` over all tensor ranks, in place, with the same bits on each. All of them must call it.
   void sum(at::Tensor tensor) const;
-  /// Returns the sum over all tensor ranks of figures on the host.
+  /// Returns the elementwise sum over all tensor ranks of figures on the host. All of them must call it.
   std::vector<double> sum(std::vector<double> values) const;
   /// Returns the tensors of all tensor ranks, which must have one shape, stacked by tensor rank: [..] -> [tensor ranks,
-  /// ..]. It is implemented as a sum.
+  /// ..]. All of them must call it. It is implemented as a sum.
   at::Tensor gather(const at::Tensor& own) const;
 
   Group& group;       // must outlive this object
   TensorSlice slice;  // the part of the layers that this rank has
   at::Device device;
-  bool sequence_parallel;  // outside of matrix products each rank has some of the tokens; otherwise all have all
+  bool sequence_parallel;  // between matrix products each rank has some of the tokens; if false, all tokens
 };
 
 /// A pointer to the stage's tensor-parallel group; null if the rank has whole layers.
@@ -34,10 +34,10 @@ using TensorRanks = c10::intrusive_ptr<TensorParallel>;
 
 inline TensorSlice slice_of(const TensorRanks& ranks) { return ranks ? ranks->slice : TensorSlice{}; }
 
-/// How the rows of a packed activation are divided among tensor ranks: each has all rows or, with sequence parallelism,
-/// a contiguous part.
+/// The division of the rows of a packed activation among tensor ranks: each has all rows or, with sequence parallelism,
+/// a contiguous part. If all have all rows, own(), gathered() and scattered_sum() return their argument.
 struct RankRows {
-  TensorRanks ranks;                    // null if this rank has all rows alone
+  TensorRanks ranks;                    // null if there are no other tensor ranks
   std::vector<std::int64_t> of_each{};  // number of rows of each tensor rank, in order; empty if all have all rows
 
   bool are_split() const { return !of_each.empty(); }
@@ -50,8 +50,8 @@ struct RankRows {
   at::Tensor own(const at::Tensor& all) const;
   /// All-gathers the rows. Must be called by all tensor ranks.
   at::Tensor gathered(const at::Tensor& own) const;
-  /// Reduce-scatters: returns this rank's rows of the sum over all tensor ranks, with the same bits as sum(). Must be
-  /// called by all tensor ranks.
+  /// Reduce-scatters: returns this rank's rows of the sum over all tensor ranks, on CPUs with the same bits as sum().
+  /// Must be called by all tensor ranks.
   at::Tensor scattered_sum(const at::Tensor& all) const;
 };
 

@@ -120,8 +120,8 @@ std::vector<std::string> notes_on_bfloat16(const std::string& type, DType dtype,
   if (type != "cpu" || (dtype != DType::kBFloat16 && frozen_dtype != DType::kBFloat16) || multiplies_in_bfloat16())
     return {};
   return {
-      fmt::format("{} has no instructions for bfloat16 (AVX-512 BF16, AMX): what computes in it may be slower than "
-                  "in float32; the profile tells",
+      fmt::format("{} has no instructions for bfloat16 (AVX-512 BF16, AMX): layers that compute in bfloat16 may be "
+                  "slower than in float32; the profile tells by how much",
                   processor_name())};
 }
 

@@ -40,13 +40,13 @@ class ComputeDevice {
   virtual ~ComputeDevice() = default;
   /// Returns the device type of MeasurementKey: "cpu", "cpu x 2", "cuda".
   virtual std::string type() const = 0;
-  /// Returns the name of the processor and its threads, for reports.
+  /// Returns a text for reports: the processor's name and the threads, or the GPU's name, memory and SMs.
   virtual std::string description() const = 0;
   virtual at::Device torch_device() const = 0;
   /// Sets the number of compute threads, and with it type(). Only for CPUs.
   virtual void set_num_threads(int threads) = 0;
-  /// Returns what tells this device from the others of its host. Ranks with the same one share it, which NCCL does not
-  /// support: then all ranks use host staging. "" if sharing does not matter.
+  /// Returns a text that no other device of the host has; "" if it does not matter whether ranks share the device. NCCL
+  /// does not support ranks that do: then all ranks use host staging.
   virtual std::string identity() const { return {}; }
   /// Makes a process group of `size` ranks. Must be called by all of them, with a store that only they use. Gloo binds
   /// its sockets to this rank's `address`; NCCL chooses its interfaces itself.
@@ -64,7 +64,8 @@ class ComputeDevice {
   virtual void mark() = 0;
   /// Returns the times of all marks, in order, on the clock of now_ns(). Waits for the last one.
   virtual std::vector<Nanoseconds> marked_ns() = 0;
-  /// Sets the limit on live tensor bytes; errors mention `who`. No value means no limit.
+  /// Sets the limit on the bytes of live tensors; on CUDA, memory that LibTorch's allocator caches counts too. Errors
+  /// mention `who`. No value means no limit.
   virtual void set_memory_limit(std::optional<Bytes> limit, const std::string& who) = 0;
   /// Return the current and the largest number of bytes that tensors have requested, without the overhead of the
   /// allocator or the memory of libraries. reset_peak() sets the largest to the current number.
@@ -80,7 +81,7 @@ class ComputeDevice {
   virtual void release_kept_memory() = 0;
 };
 
-/// Returns the number of the GPU that a process uses if the host has `count`: `local_rank` if there are so many, else
+/// Returns the number of the GPU that a process uses if the host has `count`: `local_rank` if it is below `count`, else
 /// `replaced` modulo `count`.
 inline int gpu_number(int local_rank, int replaced, int count) {
   return local_rank < count ? local_rank : replaced % count;
@@ -89,9 +90,9 @@ inline int gpu_number(int local_rank, int replaced, int count) {
 /// Makes a device. `type` is "cpu" or "cuda". `threads` is the number of compute threads of a rank on the CPU
 /// (device_type.h). `is_alone` says that no other rank sends messages to this one. `replaced` is the local rank of the
 /// lost process that this one, a spare, replaces; by default `local_rank`. Both select the GPU (gpu_number). Throws
-/// RuntimeFailure if the host has no such device. CUDA support is in libfrostpipe_cuda.so beside the tool, which is
-/// loaded only for "cuda". The first device of a process must be made before its first backward pass, because LibTorch
-/// looks for devices only once.
+/// InvalidInput for another type, and RuntimeFailure if the host has no such device. CUDA support is in
+/// libfrostpipe_cuda.so beside the tool, which is loaded only for "cuda". The first device of a process must be made
+/// before its first backward pass, because LibTorch looks for devices only once.
 std::unique_ptr<ComputeDevice> make_device(const std::string& type, int local_rank, int threads = 1,
                                            bool is_alone = false, std::optional<int> replaced = std::nullopt);
 

@@ -23,7 +23,7 @@ namespace {
 using c10d::ProcessGroupGloo;
 using Work = c10::intrusive_ptr<c10d::Work>;
 
-/// How long a message may take. Without a limit of its own, Gloo would end the wait after its connect timeout and close
+/// The time limit of a message. Without a limit of its own, Gloo would end the wait after its connect timeout and close
 /// all connections.
 constexpr std::chrono::milliseconds kLongestWait = std::chrono::minutes(30);
 
@@ -135,7 +135,7 @@ class GlooGroup final : public c10d::Backend {
     return start_gather(own.at(0), all.at(0), next_exchange());
   }
 
-  /// Adds in the order of ranks as well.
+  /// Adds in the order of ranks, as allreduce() does.
   Work reduce_scatter(std::vector<at::Tensor>& own, std::vector<std::vector<at::Tensor>>& all,
                       const c10d::ReduceScatterOptions& options) override {
     FROSTPIPE_CHECK(options.reduceOp == c10d::ReduceOp::SUM, "ranks only sum");

@@ -8,9 +8,10 @@ namespace frostpipe {
 namespace {
 
 SingleGemm load_gemm() {
-#ifndef __SANITIZE_ADDRESS__  // which does not support RTLD_DEEPBIND
+#ifndef __SANITIZE_ADDRESS__  // the address sanitizer does not support RTLD_DEEPBIND
   for (const char* const library : std::array{"libdnnl.so.3", "libdnnl.so.2"}) {
-    // RTLD_DEEPBIND keeps it from calling functions of LibTorch's own copy of oneDNN, another version. Never unloaded.
+    // RTLD_DEEPBIND keeps the library from calling functions of LibTorch's own copy of oneDNN, which is another
+    // version. The library is never unloaded.
     if (void* const handle = dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND))
       return reinterpret_cast<SingleGemm>(dlsym(handle, "dnnl_sgemm"));
   }

@@ -2,9 +2,9 @@
 #include <cstdint>
 #include <string>
 
-// Access to oneDNN's matrix product. LibTorch includes oneDNN but does not expose this function; through the interface
-// that it exposes, oneDNN compiles a kernel for each number of rows, and packed micro-batches have hundreds of
-// different ones.
+// These functions give access to oneDNN's matrix product. LibTorch includes oneDNN but does not expose this function;
+// through the interface that it exposes, oneDNN compiles a kernel for each number of rows, and packed micro-batches
+// have hundreds of different ones.
 
 namespace frostpipe {
 
@@ -16,13 +16,15 @@ using SingleGemm = int (*)(char transpose_a, char transpose_b, std::int64_t m, s
                            float alpha, const float* a, std::int64_t leading_a, const float* b, std::int64_t leading_b,
                            float beta, float* c, std::int64_t leading_c);
 
-/// True if it is faster here than LibTorch's own products: on AMD's processors, where MKL's kernels do not use AVX-512.
+/// True if oneDNN is faster here than LibTorch's own products: on AMD's processors, where MKL's kernels do not use
+/// AVX-512.
 bool prefers_onednn();
 
-/// Returns null if it is not preferred, or if the system has no oneDNN library (Debian's libdnnl2 or libdnnl3).
+/// Returns null if oneDNN is not preferred, if the system has no oneDNN library (Debian's libdnnl2 or libdnnl3), and in
+/// builds with the address sanitizer.
 SingleGemm find_onednn_gemm();
 
-/// Returns the path of that library; "" if there is none.
+/// Returns the path of the library that has find_onednn_gemm(); "" if that is null.
 std::string onednn_file();
 
 }  // namespace frostpipe

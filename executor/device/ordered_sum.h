@@ -44,7 +44,7 @@ c10::intrusive_ptr<c10d::Work> start_scatter_of_sums(const at::Tensor& own, cons
 std::vector<at::Tensor> slices_of(const at::Tensor& flat, int size);
 /// Adds `parts` in order into `own`, which is one of them. Overwrites the first part.
 void add_up(const std::vector<at::Tensor>& parts, const at::Tensor& own);
-/// Allocates host memory that is not counted as memory of the rank's tensors.
+/// Returns an uninitialized tensor in the shape of `tensor`, in host memory that the memory meter does not count.
 at::Tensor scratch_like(const at::Tensor& tensor);
 
 }  // namespace frostpipe

@@ -126,8 +126,8 @@ std::string near_end_of_route(const SocketAddress& far_end) {
   return in_numbers(own);
 }
 
-/// True if the master's address is "localhost" or numeric. Other names may resolve to loopback only on their own host,
-/// as with "127.0.1.1 vm" in Debian's /etc/hosts.
+/// True if the master's address is "localhost" or numeric, so that loopback is meant if it resolves to loopback. Other
+/// names may resolve to loopback only on their own host, as with "127.0.1.1 vm" in Debian's /etc/hosts.
 bool may_mean_loopback(const std::string& master_address) {
   return master_address == "localhost" || !resolve(master_address, 0, AI_NUMERICHOST).addresses.empty();
 }
@@ -145,7 +145,8 @@ Resolved known_master(const RankEnvironment& self, const ConnectLimits& limits) 
   return master;
 }
 
-/// Returns the address of the requested interface. If it has several, one of the master's address family comes first.
+/// Returns the address of the requested interface, or the requested address of this host. If the interface has several
+/// addresses, one of the master's address family comes first.
 std::string address_of_interface(const RankEnvironment& self, const ConnectLimits& limits) {
   const std::string& interface = self.interface;
   const Resolved number = resolve(interface, 0, AI_NUMERICHOST);
@@ -191,8 +192,8 @@ std::string address_towards_master(const RankEnvironment& self, const ConnectLim
 /// The result of trying all addresses of a host once.
 struct Attempt {
   std::string address;      // numeric address that accepts connections; "" if none does
-  std::string reason;       // why none does
-  bool is_refused = false;  // the host has answered with a refusal
+  std::string reason;       // why none accepts
+  bool is_refused = false;  // the host has refused a connection
 
   void add_error(int error) {
     is_refused = is_refused || error == ECONNREFUSED;
@@ -200,8 +201,8 @@ struct Attempt {
   }
 };
 
-/// Tries all addresses at the same time, so that a silent one does not hold up the others. After a refusal the others
-/// get one more second.
+/// Tries all addresses of the host at the same time, until `until`, so that a silent one does not hold up the others.
+/// After a refusal the others get one more second.
 Attempt try_once(const std::string& host, int port, Clock::time_point until) {
   const Resolved resolved = resolve(host, port);
   Attempt attempt{.reason = resolved.failure};

@@ -81,7 +81,7 @@ class LaunchersView {
 };
 
 /// Derives a port for a job that names none: the same for all its ranks, probably another one for the next job, and
-/// outside of the range from which systems choose ports by themselves.
+/// below the range from which systems choose ports by themselves.
 int port_of_job(std::uint64_t job) { return 20000 + static_cast<int>(job % 12000); }
 
 RankEnvironment by_torchrun(const LaunchersView& view) {
@@ -94,8 +94,8 @@ RankEnvironment by_torchrun(const LaunchersView& view) {
   return self;
 }
 
-/// Sets what is known of the job's hosts: mpirun tells how many ranks are on this host, but not on which hosts the
-/// others are.
+/// Sets is_on_one_host. mpirun tells how many ranks are on this host, but not on which hosts the others are, so throws
+/// InvalidInput if there are several hosts and MASTER_ADDR is not set.
 void look_for_hosts(const LaunchersView& view, int local_size, RankEnvironment& self) {
   self.is_on_one_host = local_size == self.world_size;
   if (self.is_on_one_host || view.find(kMasterAddress)) return;

@@ -46,8 +46,8 @@ using EnvironmentVariables = std::map<std::string, std::string>;
 /// Returns the environment variables of this process.
 EnvironmentVariables environment_variables();
 
-/// Returns a variable that must be a whole number >= 0. Throws InvalidInput that names the variable; `when` says when
-/// it is required: "when RANK is".
+/// Returns a variable that must be a whole number >= 0. Throws InvalidInput that names the variable; `when` completes
+/// the rule "must be set ...": "when RANK is", "by torchrun".
 int number_of(const EnvironmentVariables& variables, const std::string& name, const std::string& when);
 
 /// Reads this process's rank from the variables of its launcher: torchrun (RANK), Open MPI's mpirun
@@ -55,11 +55,12 @@ int number_of(const EnvironmentVariables& variables, const std::string& name, co
 /// because mpirun starts its own helpers by srun. Returns nothing if this process is not a rank. A single task of srun
 /// or mpirun is not a rank either: it starts ranks of its own.
 ///
-/// The rendezvous is at MASTER_ADDR:MASTER_PORT. torchrun sets both. Under srun and Open MPI the port is derived from
-/// the job's number; the address is loopback on one host, and srun's first host if there are several.
-/// GLOO_SOCKET_IFNAME names the interface, as for PyTorch.
+/// The rendezvous is at MASTER_ADDR:MASTER_PORT. torchrun sets both. If the port is not set, srun's and Open MPI's
+/// ranks derive it from the job's number; MPICH's and Intel's need it. If the address is not set, it is loopback on one
+/// host and, under srun on several hosts, the first of these; under mpirun it is then needed. GLOO_SOCKET_IFNAME names
+/// the interface, as for PyTorch.
 ///
-/// Throws InvalidInput that names the variable that is missing or not a number.
+/// Throws InvalidInput that names the variable that is missing, not a number or out of range.
 std::optional<RankEnvironment> rank_environment(const EnvironmentVariables& variables);
 /// Does the same with this process's environment.
 std::optional<RankEnvironment> rank_environment();
@@ -69,11 +70,12 @@ std::string first_node_of(const std::string& node_list);
 
 /// True if this process is a rank, whichever launcher has started it.
 bool is_rank();
-/// True if this process reports for the job: it is the launcher, or it is rank 0 under another launcher.
+/// True if this process reports for the job: it is no rank (perhaps frostpipe's launcher), or it is rank 0 under
+/// another launcher.
 bool answers_for_job();
 
-/// If torchrun's agent has started this process, arranges that it is killed when the agent is gone, also after
-/// execve(). Ranks of frostpipe's launcher die with it anyway; a killed agent would leave its ranks behind.
+/// If torchrun's agent has started this process, arranges that this process is killed when the agent ends, also after
+/// execve(): an agent that is killed would leave its ranks behind. Ranks of frostpipe's launcher die with it anyway.
 void end_with_torchruns_agent();
 
 }  // namespace frostpipe

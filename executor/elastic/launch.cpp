@@ -26,8 +26,8 @@ using namespace std::chrono_literals;
 
 Nanoseconds nanoseconds_of(Clock::time_point moment) { return moment.time_since_epoch() / std::chrono::nanoseconds(1); }
 
-/// Ranks that were asked to end may take this long, beyond their longest step, to write a checkpoint: 60 GB at 100
-/// MB/s.
+/// Ranks that were asked to end may take this long, in addition to their longest step, to write a checkpoint: enough
+/// for 60 GB at 100 MB/s.
 constexpr int kEndLimitSeconds = 600;
 
 volatile std::sig_atomic_t received_signal = 0, num_signals = 0;
@@ -45,7 +45,7 @@ class Launcher {
     num_signals = 0;
     std::signal(SIGINT, remember_signal);
     std::signal(SIGTERM, remember_signal);
-    // The terminal is closed. Under nohup, which ignores this signal, it stays ignored.
+    // SIGHUP says that the terminal is closed. Under nohup it is ignored, and stays so.
     if (std::signal(SIGHUP, SIG_IGN) != SIG_IGN) std::signal(SIGHUP, remember_signal);
     std::signal(SIGPIPE, SIG_IGN);  // a closed stdout must not end the job
     for (int id = 0; id < options_.num_ranks + options_.num_spares; ++id) {
@@ -132,7 +132,7 @@ class Launcher {
   /// Updates the state of all processes.
   void look() {
     if (Clock::now() > last_look_ + 3s) {
-      // This process itself was held up (Ctrl-Z, a busy machine); the others may have been too.
+      // This process itself was held up (Ctrl-Z, a busy machine), and so may the others have been.
       for (RankProcess& process : processes_) process.last_beat = Clock::now();
     }
     look_before_ = std::exchange(last_look_, Clock::now());
@@ -145,7 +145,7 @@ class Launcher {
         if (const auto progress = messages::parse_progress(said->text)) process.progress = progress;
         if (messages::parse_stopped(said->text) == generation_) process.stopped = true;
       }
-      // Applies also to a process that has finished its work: it may be stopped on its way out.
+      // This also holds for a process that has finished its work, which may be stopped by a signal before it exits.
       if (process.running && !process.silent && Clock::now() - process.last_beat > process.silence_limit()) {
         process.silent = true;
         kill(process.pid, SIGKILL);
@@ -210,7 +210,7 @@ class Launcher {
       }
       return found && found->lost_its_peer() && lost_process() ? lost_process() : found;
     };
-    // The rank at fault may still be exiting or stopped: its peers see the broken connection first.
+    // The rank at fault may not have exited yet, or be stopped by a signal, when its peers see the broken connection.
     const auto until = Clock::now() + 1s;
     const RankProcess* failed = find();
     for (; failed && failed->lost_its_peer() && is_any_running(processes_) && Clock::now() < until; failed = find()) {

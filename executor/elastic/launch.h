@@ -8,12 +8,13 @@ struct LaunchOptions {
   std::vector<std::string> command;
   int num_ranks = 1;
   int num_spares = 0;                 // extra processes that can replace lost ranks
-  int max_restarts = 0;               // how many rendezvous rounds may follow a loss; 0 = a loss ends the job
+  int max_restarts = 0;               // number of rendezvous rounds that may follow losses; 0 = a loss ends the job
   bool ends_with_checkpoint = false;  // the ranks ask Membership::is_to_end() before every step
 };
 
-/// Runs the command once per local rank and spare (Membership is their side of it), connects the ranks of each
-/// rendezvous round with each other by socket pairs, and watches the processes. Returns 0 if all ranks ended with 0.
+/// Runs the command once per local rank and spare, connects the ranks of each rendezvous round with each other by
+/// socket pairs, and watches the processes. Membership is the processes' side of this. Returns 0 if all ranks ended
+/// with 0.
 ///
 /// A rank is lost when a signal kills it, or when it has sent no heartbeat for kSilenceLimitSeconds (kStartLimitSeconds
 /// before the first one) and is therefore killed. If restarts are left, a new rendezvous round begins and a sentence on
@@ -27,8 +28,9 @@ struct LaunchOptions {
 /// is killed by SIGKILL.
 ///
 /// SIGINT, SIGTERM or SIGHUP (unless it is ignored, as under nohup) to the launcher, which alone handles them, ends the
-/// job with exit code 128 + signal: at once, or, with `ends_with_checkpoint`, before the same step on all ranks after
-/// they have written a checkpoint. A second signal, or a checkpoint that takes minutes, ends the job at once.
+/// job with exit code 128 + signal: at once, or, with `ends_with_checkpoint` and after the first step, before the same
+/// step on all ranks after they have written a checkpoint. A second signal ends the job at once, and so does a
+/// checkpoint that takes more than 10 minutes.
 int launch_local_ranks(const LaunchOptions& options);
 
 }  // namespace frostpipe

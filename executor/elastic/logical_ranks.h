@@ -16,8 +16,8 @@ namespace frostpipe {
 /// checkpoints have this form.
 Phase with_logical_ranks(Phase phase, std::span<const int> logical_ranks, int num_logical_ranks);
 
-/// Converts a phase back to the current ranks. Returns nothing if no process has one of its logical ranks. Drops
-/// predictions of memory if ranks were renumbered.
+/// Converts a phase back to the current ranks. Returns nothing if a logical rank of its layout has no process. If
+/// logical ranks are missing, drops predictions of memory.
 std::optional<Phase> with_current_ranks(Phase phase, std::span<const int> logical_ranks, int num_logical_ranks);
 
 /// Returns the cluster with only the devices of `logical_ranks`.

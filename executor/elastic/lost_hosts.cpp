@@ -67,8 +67,9 @@ std::vector<int> logical_ranks_of(std::span<const int> hosts, const Cluster& clu
     const auto has_as_many = [&](const std::vector<int>& devices) { return devices.size() == count; };
     node = std::find_if(node, nodes.end(), has_as_many);
     if (node == nodes.end())
-      throw InvalidInput("nodes of the cluster", "must hold the hosts that are left, each with all its ranks",
-                         fmt::format("none for the {} of one of them", count));
+      throw InvalidInput("nodes of the cluster",
+                         "must include, in order, one for each host that is left, with as many devices as ranks",
+                         fmt::format("none for the {}-rank host", count));
     for (const std::vector<int>& other : nodes) {
       if (has_as_many(other) && !are_alike(cluster, *node, other))
         throw InvalidInput("nodes of the cluster",

@@ -11,17 +11,17 @@ namespace frostpipe {
 // them when they are back. The ranks are then numbered without gaps, and the devices of the cluster that they belong to
 // must be inferred.
 
-/// True if fewer ranks than `world_size` may be due to lost hosts: torchrun has started this process and may restart
-/// it.
+/// True if the job of this process has fewer ranks than `world_size`, and lost hosts may be the reason: torchrun has
+/// started it with --max-restarts.
 bool lacks_hosts(const EnvironmentVariables& variables, int world_size);
 
-/// Returns the node of each device, numbered from 0 in the order of the devices.
+/// Returns the node of each device. Nodes are numbered from 0 in the order of their first devices.
 std::vector<int> nodes_in_order(const Cluster& cluster);
 
-/// Returns the logical ranks of the remaining ranks. `hosts` is indexed by rank and numbered in the order of the ranks.
-/// Each host is matched to the first node, after that of the previous host, that has as many devices as the host has
-/// ranks. Throws InvalidInput if there is none, or if nodes of that size differ in their devices or links, so that it
-/// is ambiguous which of them are left.
+/// Returns the logical ranks of the remaining ranks. `hosts` has the host of each rank; hosts are numbered from 0 in
+/// the order of their first ranks. Each host is matched to the first node, after that of the previous host, that has as
+/// many devices as the host has ranks. Throws InvalidInput if there is none, or if nodes of that size differ in their
+/// devices or links, so that it is ambiguous which of them are left.
 std::vector<int> logical_ranks_of(std::span<const int> hosts, const Cluster& cluster);
 
 }  // namespace frostpipe

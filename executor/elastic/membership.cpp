@@ -91,7 +91,7 @@ struct Membership::State {
   messages::Progress progress;  // in this round
   std::optional<std::chrono::steady_clock::time_point> step_began;
   bool is_asked_to_end = false;
-  std::optional<int> end_after;  // number of steps of this round; known soon after the request
+  std::optional<int> end_after;  // number of steps after which this round ends; comes soon after the request
   std::thread thread;
 
   void serve() {
@@ -201,7 +201,7 @@ bool Membership::is_to_end() {
     progress.longest_step_ns =
         std::max<Nanoseconds>(progress.longest_step_ns, std::chrono::nanoseconds(now - *state_->step_began).count());
   state_->step_began = now;
-  // A rank that has reported its progress waits in that step until it knows where all ranks end.
+  // A rank that has reported its progress waits before its next step until it knows the step at which all ranks end.
   state_->changed.wait(lock, [&] { return !state_->is_asked_to_end || state_->end_after; });
   if (state_->end_after && progress.num_steps >= *state_->end_after) return true;
   ++progress.num_steps;

@@ -21,9 +21,9 @@ struct RendezvousInfo {
   int generation = 0;  // 0 = the first
   RankEnvironment self;
   std::vector<int> logical_ranks;  // by rank: the rank in the first round, which identifies the device of the cluster
-  std::string cause;               // why there is a new round: "rank 1 was killed by signal 9"; empty for the first
+  std::string cause;               // reason for the round: "rank 1 was killed by signal 9"; empty for the first one
   Nanoseconds lost_ns = 0;         // steady clock: last sign of life of the lost rank
-  Nanoseconds noticed_ns = 0;      // steady clock: when the launcher noticed the loss
+  Nanoseconds noticed_ns = 0;      // steady clock: time at which the loss was noticed
 };
 
 /// A process's view of the rendezvous rounds of its job. If frostpipe's launcher has started the ranks, it assigns the
@@ -46,7 +46,7 @@ class Membership final : public Rendezvous {
  public:
   /// Returns null if this process is not a rank. The arguments are for ranks that another launcher has started:
   /// `interface`, unless "", overrides the one that the environment names; `max_restarts` has the meaning of
-  /// LaunchOptions::max_restarts.
+  /// LaunchOptions::max_restarts. Throws InvalidInput if the launcher's environment variables are wrong.
   static std::unique_ptr<Membership> join(const std::string& interface = "", int max_restarts = 0);
   /// Reports success; the launcher then expects no further heartbeat.
   ~Membership() override;
@@ -59,11 +59,11 @@ class Membership final : public Rendezvous {
   std::optional<RendezvousInfo> next_round() override;
   bool may_rendezvous_again() const override;
   void stop(int generation) override;
-  /// Returns true before the step at which the launcher wants all ranks to end the run. All ranks must ask before every
-  /// step. Does not wait until the launcher has asked the ranks to end; then waits until the launcher knows the
-  /// progress of every rank.
+  /// Returns true before the step at which the launcher wants all ranks to end the run; always false under another
+  /// launcher. All ranks must ask before every step. Returns at once until the launcher has asked the ranks to end;
+  /// from then on waits until the launcher knows the progress of every rank.
   bool is_to_end();
-  /// Tells the launcher that the run has ended at its request.
+  /// Tells the launcher that the run has ended because the launcher has asked for it.
   void interrupted();
 
  private:
@@ -79,6 +79,7 @@ inline constexpr const char* kDone = "done";
 inline constexpr const char* kEnd = "end";
 inline constexpr const char* kInterrupt = "interrupt";      // asks for the rank's progress
 inline constexpr const char* kInterrupted = "interrupted";  // the run has ended before the step of end_after()
+/// Makes the message of a survivor that has closed its connections of that round.
 std::string stopped(int generation);
 /// Makes the message that comes with a socket to that rank, before the start of the round that uses it.
 std::string peer(int rank);
@@ -93,11 +94,13 @@ std::optional<Progress> parse_progress(const std::string& text);
 /// Makes the launcher's reply: run no more than `num_steps` steps of this round.
 std::string end_after(int num_steps);
 std::optional<int> parse_end_after(const std::string& text);
+/// Makes the message that gives a process its rank in a round; parse_start_round() reads it.
 std::string start_round(const RendezvousInfo& info);
 /// Returns the generation of a stopped() message; -1 for any other text.
 int parse_stopped(const std::string& text);
 /// Returns the rank of a peer() message; -1 for any other text.
 int parse_peer(const std::string& text);
+/// Returns nothing for any other text.
 std::optional<RendezvousInfo> parse_start_round(const std::string& text);
 }  // namespace messages
 

@@ -50,7 +50,7 @@ struct FrameHeader {
   std::uint64_t bytes = 0;
 };
 
-/// A frame that is being written or waits for it.
+/// A frame that is being written or waits to be written.
 struct OutgoingFrame {
   FrameHeader header;
   std::shared_ptr<MessageState> message;  // set for a data frame

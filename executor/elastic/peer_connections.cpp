@@ -42,8 +42,8 @@ struct PeerConnections::State {
     [[maybe_unused]] const auto written = ::write(wake_up.number(), &one, sizeof one);
   }
 
-  /// Marks the peer as lost and fails all its messages. Only the serving thread, or a thread after it has ended, may
-  /// call this, since it releases the message that is being read.
+  /// Marks the peer as lost and fails all its messages. Only the serving thread may call this, or another thread once
+  /// the serving thread has ended, because it releases the message that is being read.
   void lose(Peer& peer, const std::string& why) {
     const std::lock_guard writing(peer.writing);
     const std::lock_guard lock(monitor->mutex);
@@ -113,7 +113,8 @@ struct PeerConnections::State {
     }
   }
 
-  /// Queues the data that the peer has asked for. The monitor must be locked.
+  /// Queues the data of a message for which the peer has asked with `asked` bytes; if the sizes differ, fails the
+  /// message and closes the connection. The monitor must be locked.
   void enqueue_data(Peer& peer, MessageChannel channel, const std::shared_ptr<MessageState>& message,
                     std::uint64_t asked) {
     if (asked == message->size) {

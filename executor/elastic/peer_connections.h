@@ -36,16 +36,16 @@ class PeerConnections {
   PeerConnections(const PeerConnections&) = delete;
   PeerConnections& operator=(const PeerConnections&) = delete;
 
-  /// Start a message and return at once. `owner` keeps the memory alive until the message is done. The bytes to be sent
-  /// must not change before that.
+  /// Start a message and return at once. `owner` keeps the memory of `bytes` or `into` alive until the message is done.
+  /// The bytes to be sent must not change before that.
   Message send(int to_rank, MessageChannel channel, std::span<const std::byte> bytes,
                std::shared_ptr<const void> owner);
-  /// `into` must have the size of the message that is sent; otherwise the messages of both ends fail.
+  /// `into` must have the size of the message that is sent; otherwise both messages fail and the connection is closed.
   Message receive(int from_rank, MessageChannel channel, std::span<std::byte> into, std::shared_ptr<const void> owner);
 
-  /// Sends a line to all other ranks, without waiting for any of them.
+  /// Sends a line of at most 64 KiB to all other ranks, without waiting for any of them.
   void post(const std::string& line);
-  /// Returns the last line that any rank has posted, "" if none.
+  /// Returns the line that was posted here or has arrived last; "" if none was.
   std::string posted() const;
 
   /// Returns false if any of the original connections has been closed by its peer. Asks the sockets directly rather

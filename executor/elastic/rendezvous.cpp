@@ -18,7 +18,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-/// Sends a socket to a rank. A rank that reads nothing for 5 s is stuck, which is found later.
+/// Sends a socket to a rank. Gives up after 5 s, since a rank that reads nothing is stuck, which the launcher notices
+/// later.
 void hand_over(RankProcess& process, int peer_rank, const Descriptor& socket) {
   for (const auto until = Clock::now() + 5s; !process.channel.send(messages::peer(peer_rank), socket.number()) &&
                                              !process.channel.closed() && Clock::now() < until;) {

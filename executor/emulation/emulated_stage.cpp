@@ -161,7 +161,8 @@ class EmulatedStage final : public StageCompute {
     at::Tensor input, kept;
   };
 
-  /// Returns the rows of an activation that this rank has. Tensor ranks may split them; here all have equally many.
+  /// Returns the number of an activation's rows that this rank has. With sequence parallelism, tensor ranks split them;
+  /// here all ranks have equally many, rounded up.
   std::int64_t own_rows(std::int64_t tokens) const {
     const ParallelLayout& layout = phase_.layout;
     return layout.sequence_parallel ? (tokens + layout.tensor_parallel_size - 1) / layout.tensor_parallel_size : tokens;
@@ -171,7 +172,7 @@ class EmulatedStage final : public StageCompute {
     return at::zeros({rows, shrunk_hidden_size(profile_.model, shrink_)}, options_);
   }
 
-  /// Returns a tensor of the largest recomputed activation.
+  /// Returns a tensor as large as the saved activations of the largest recomputed segment.
   at::Tensor computed_again(const std::vector<LayerCost>& costs) const {
     Bytes most = 0;
     for (const RecomputeSegment& segment : segments_)
@@ -222,7 +223,7 @@ class EmulatedStage final : public StageCompute {
 
   at::Tensor shrunk_bytes(Bytes bytes) const { return at::empty({bytes / shrink_}, options_.dtype(at::kByte)); }
 
-  /// Returns the costs of the stage's layers, which are kept.
+  /// Returns the costs of the stage's layers, and keeps them for further calls.
   const std::vector<LayerCost>& costs_of(const Work& work) {
     const int tokens = static_cast<int>(tokens_per_sample());
     auto [found, is_new] = costs_.try_emplace({work.size, tokens, work.slice});
@@ -244,8 +245,8 @@ class EmulatedStage final : public StageCompute {
     return entries * (speed.latency_ns + transfer_occupancy_ns(speed, entry));
   }
 
-  /// Returns the time of a forward. A frozen layer costs the fraction of the samples whose cached activation lies at or
-  /// before it.
+  /// Returns the time of a forward, and notes what cache_write() and the next slice need. A frozen layer costs its time
+  /// for the fraction of the samples whose cached activation lies at or before it.
   Nanoseconds forward_ns(int micro_batch, const Work& work) {
     const std::vector<LayerCost>& costs = costs_of(work);
     const auto found = found_.find(micro_batch);

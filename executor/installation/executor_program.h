@@ -16,16 +16,17 @@ struct ExecutorProgram {
   std::filesystem::path prefix;
 };
 
-/// Returns the executor of the tool `self`: beside it (in a build folder), else where the installation puts it.
+/// Returns the executor of the tool `self`: beside it (in a build folder), else in PREFIX/lib/frostpipe for a tool in
+/// PREFIX/bin; nothing if there is none.
 std::optional<ExecutorProgram> find_executor(const std::filesystem::path& self);
 
 /// Returns the folders of the system's libraries.
 std::vector<std::filesystem::path> system_library_folders();
 
-/// Returns LD_LIBRARY_PATH for an installed executor: LibTorch's libraries, the value so far (`present`), and the
-/// bundled GCC libraries if the system has none. If the system has these, they are used: they are newer on every system
-/// on which the bundled ones, which need the C library that they were built with, can be loaded at all, and other
-/// libraries of the system may need them.
+/// Returns LD_LIBRARY_PATH for an installed executor: LibTorch's libraries, the value so far (`present`), and, if the
+/// system has no libstdc++, the bundled GCC libraries. The system's are preferred because other libraries of the system
+/// may need them. They are also newer than the bundled ones wherever those can be loaded, since the bundled ones need
+/// the C library with which they were built.
 std::string library_path(const ExecutorProgram& executor, const Torch& torch, const std::string& present,
                          const std::vector<std::filesystem::path>& system_folders);
 

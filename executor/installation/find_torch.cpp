@@ -34,7 +34,7 @@ bool is_there(const fs::path& file) {
   return fs::exists(file, unreadable);
 }
 
-/// Accepts the folder, or notes why not.
+/// Sets search.found to the folder if it fits; otherwise adds the reason why it does not to search.looked_at.
 void consider(const fs::path& folder, const std::string& named_by, std::string_view wanted, TorchSearch& search) {
   const std::string place = named_by == folder.string() ? named_by : fmt::format("{}, {}", named_by, folder.string());
   if (!is_there(library_in(folder))) {
@@ -71,8 +71,8 @@ void consider_python(const TorchPlaces& places, std::string_view wanted, TorchSe
   }
 }
 
-/// pip's --target puts torch into a folder of its own, which finds its libraries by relative paths; PyTorch's archive
-/// has lib itself.
+/// Considers PREFIX/lib/torch, where pip's --target puts torch with its libraries, and PREFIX/lib, where PyTorch's
+/// archive puts them.
 void consider_prefix(const fs::path& prefix, std::string_view wanted, TorchSearch& search) {
   const fs::path unpacked = prefix / "lib" / "torch";
   for (const fs::path& folder : {unpacked, prefix}) {

@@ -12,14 +12,14 @@ namespace frostpipe {
 struct Torch {
   std::filesystem::path folder;  // contains lib/libtorch_cpu.so: .../site-packages/torch
   std::string version;           // "2.11.0+cu130"; "" if unknown
-  std::string named_by;          // "TORCH_ROOT", "python3", or the installed folder's lib
+  std::string named_by;          // the place that led to it: "TORCH_ROOT", "python3", or the path of PREFIX/lib
 };
 
-/// Where to look for LibTorch, in this order.
+/// The places to look for LibTorch, in this order.
 struct TorchPlaces {
   std::optional<std::string> torch_root;  // if given, the only place
   std::string python = "python3";         // the interpreter whose torch is used
-  std::chrono::seconds python_limit{60};  // starting it from a network file system may be slow
+  std::chrono::seconds python_limit{60};  // it may start slowly from a network file system
   std::filesystem::path prefix;           // installation prefix: PREFIX/lib/torch, else PREFIX/lib
 };
 

@@ -21,7 +21,7 @@ struct NvidiaDriver {
   std::vector<Gpu> gpus;
 };
 
-/// Loads the driver's library by name, as the system finds it.
+/// Loads the driver's library by its name, which the dynamic linker searches for, and asks it.
 NvidiaDriver nvidia_driver(const std::string& library = "libcuda.so.1");
 
 /// Returns "13.0" for 13000.

@@ -93,7 +93,7 @@ class Projections {
     }
   }
 
-  /// Keys and values that all tensor ranks share are computed for this rank's rows only.
+  /// With sequence parallelism, keys and values that all tensor ranks share are computed for this rank's rows only.
   AttentionInput of(const at::Tensor& x, const NeededTokens& needed) const {
     const RankRows& rows = needed.rows_of_all();
     if (needed.all() && is_one_) return {.query = project_columns(x, all_, all_bias_, rows)};
@@ -109,12 +109,12 @@ class Projections {
   }
 
  private:
-  bool is_one_, keys_are_shared_;  // a single key head is on every tensor rank
+  bool is_one_, keys_are_shared_;  // shared: all tensor ranks have the only key head
   Parameter all_, all_bias_, query_, query_bias_, others_, others_bias_;
 };
 
-/// Applies the norms of queries and keys. If every tensor rank uses the weight for its own heads, their gradients are
-/// summed; with sequence parallelism gradients of whole parameters are summed anyway.
+/// Applies the norms of queries and keys. Each tensor rank uses the weight for its own heads, so the ranks' gradients
+/// of it are summed; with sequence parallelism the caller sums gradients of whole parameters anyway.
 void norm_heads(const TransformerConfig& config, const LayerParameters& parameters, const RankRows& rows,
                 bool keys_are_shared, AttentionInput& input) {
   const auto normed = [&](const at::Tensor& x, const at::Tensor& weight) {

@@ -10,7 +10,8 @@ namespace frostpipe {
 /// The input of attention: query, key and value of every token side by side, [tokens, 3 x query values]; or queries,
 /// [tokens, query values], and keys and values, [tokens, 2 x key values]. There may be fewer key heads than query
 /// heads; then each is shared by equally many query heads. With `has_one_query` there is one query per sample,
-/// [samples, query values].
+/// [samples, query values]. "Query values" is the number of query heads times the head size, "key values" that of key
+/// heads times the head size.
 struct AttentionInput {
   at::Tensor query;
   at::Tensor key_value = {};    // undefined if `query` holds all three
@@ -51,8 +52,9 @@ at::Tensor hidden_keys(const AttentionRule& rule, const QueryRange& range, const
 /// Returns the same mask as a term to add to the scores: 0 or -inf. [queries, keys]
 at::Tensor added_mask(const AttentionRule& rule, const QueryRange& range, const at::TensorOptions& options);
 
-/// Computes queries, keys and values of the needed tokens of x, [own tokens, hidden]; tensor ranks compute their own
-/// heads. Applies norms and rotary positions as the config says.
+/// Computes the queries of the needed tokens of x, [own tokens, hidden], and the keys and values of all tokens; tensor
+/// ranks compute their own heads, and all of them a single key head. Applies norms and rotary positions as the config
+/// says.
 AttentionInput attention_input(const TransformerConfig& config, int layer, const at::Tensor& x,
                                const LayerParameters& parameters, const MicroBatch& batch, const NeededTokens& needed);
 

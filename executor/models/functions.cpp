@@ -37,7 +37,7 @@ struct LinearFunction : Function<LinearFunction> {
                             const std::optional<at::Tensor>& bias, const at::Tensor& weight_gradient,
                             const std::optional<at::Tensor>& bias_gradient, const RankRows& rows) {
     context->save_for_backward({x, weight});
-    // Not saved as variables: they change between micro-batches, which autograd would report as an error.
+    // Gradients are not saved as variables: they change between micro-batches, which autograd would report as an error.
     context->saved_data["weight_gradient"] = weight_gradient;
     if (bias_gradient) context->saved_data["bias_gradient"] = *bias_gradient;
     if (rows.are_split()) save(*context, rows);

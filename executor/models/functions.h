@@ -9,7 +9,7 @@
 #include "executor/models/parameter.h"
 #include "profiles/transformer/parameters.h"
 
-// Building blocks of layers.
+// These functions are the building blocks of layers.
 
 namespace frostpipe {
 
@@ -49,7 +49,7 @@ at::Tensor look_up(const Parameter& table, const at::Tensor& ids);
 /// are summed over the ranks, and the backward adds to this rank's rows only. [tokens] -> [own tokens, hidden]
 at::Tensor look_up_shared(const Parameter& table, std::int64_t vocab_size, const at::Tensor& ids, const RankRows& rows);
 
-/// Returns the tokens of a micro-batch that tensor ranks have.
+/// Returns how the tokens of a micro-batch are divided among the tensor ranks.
 RankRows rows_of(const MicroBatch& batch, const TensorRanks& ranks);
 
 /// Returns each own token's position in its sample, from 0. [own tokens] int64 on `device`
@@ -81,7 +81,7 @@ class NeededTokens {
                const TensorRanks& ranks);
   /// False if one token of each sample is needed.
   bool all() const { return !class_tokens_; }
-  /// Selects their rows of a packed activation. [own tokens, hidden] -> [own needed tokens, hidden]
+  /// Selects the rows of the needed tokens. [own tokens, hidden] -> [own needed tokens, hidden]
   at::Tensor of(const at::Tensor& x) const { return all() ? x : class_tokens_->of(x); }
   /// Scatters rows back to their positions, with zeros elsewhere. [own needed tokens, hidden] -> [own tokens, hidden]
   at::Tensor spread(const at::Tensor& x) const { return all() ? x : class_tokens_->spread(x); }
@@ -97,8 +97,8 @@ class NeededTokens {
 /// True if a layer of the last block computes one token of each sample, so that its NeededTokens are not all().
 bool makes_one_token(const TransformerConfig& config, int layer);
 
-/// The dropout sites of a layer, each with its own random numbers: attention's weights, the output, and in a layer that
-/// is a whole block the MLP's output. The numbers differ from 2 x layer + site of every other layer.
+/// The dropout sites of a layer: attention's weights, the output, and in a layer that is a whole block the MLP's
+/// output. A site's random numbers depend on 2 x layer + site; these values make that sum unique.
 enum class DropoutSite { attention = 0, output = 1, mlp_output = 1 << 16 };
 
 /// Applies dropout if the batch has it. The mask depends only on the sample's key, the layer, the site and the position

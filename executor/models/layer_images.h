@@ -15,13 +15,15 @@ struct StoredValues {
 std::vector<StoredValues> stored_values(const LayerState& state);
 std::vector<StoredValues> stored_values(const OffloadedMoments& offloaded);
 
-/// Returns a whole layer in a checkpoint's form. `frozen` says that training no longer changes it; `changes` says that
-/// the values still change, so they are copied.
+/// Returns the form of a layer that a checkpoint writer takes. `whole` has the values of the whole layer. `frozen` says
+/// that training no longer changes the layer; `changes` says that the tensors of `whole` may change before they are
+/// written, so they are copied.
 LayerImage image_of(int layer, const std::vector<StoredValues>& whole, bool frozen, bool changes);
 
 /// Reads the rank's part of a layer from a file, which has the whole layer. Fills the layer's weights and, if it
-/// trains, its moments and the older weights if the file has them. Moments that are not used now are offloaded.
-/// `num_moments` is optimizer_moments(). Throws InvalidInput if the file lacks a tensor, or its size or dtype differs.
+/// trains, its moments and, if the file has them, the older weights. Moments of a frozen layer are put into
+/// `offloaded`. `num_moments` is optimizer_moments(). Does not update `rounded`: call round_weights() afterwards.
+/// Throws InvalidInput if the file is damaged or lacks a tensor, or if a tensor's size or dtype differs.
 void restore_layer(const Checkpoint& checkpoint, int layer, int num_moments, LayerState& state,
                    std::map<int, OffloadedMoments>& offloaded);
 

@@ -26,8 +26,8 @@ struct FlatRange {
 
 /// Everything that a rank holds of one layer. Each kind of values is in one flat buffer, so that a reduction, an update
 /// or a transfer to another rank is one operation. `parameters` are views of `weights` with the shapes of
-/// parameters_of(), or of `rounded` for projection matrices if the layer computes in another dtype than that of its
-/// weights. While the layer trains, their gradients are views of `gradients`.
+/// parameters_of(), cut to `slice`; projection matrices are views of `rounded` if the layer computes in another dtype
+/// than that of its weights. While the layer trains, their gradients are views of `gradients`.
 struct LayerState {
   at::Tensor weights;            // [n]
   at::Tensor gradients;          // [n]; undefined while frozen
@@ -41,7 +41,7 @@ struct LayerState {
   WeightVersion older;
   std::vector<ParameterSpec> whole;  // the layer's whole parameters, before division among tensor ranks
   TensorSlice slice;                 // the slice of the divided parameters that this rank has, see shards.h
-  std::vector<FlatRange> shared;     // ranges of that slice; all other values are the same on every tensor rank
+  std::vector<FlatRange> shared;     // ranges of this slice's values; all others are the same on every tensor rank
   bool trains() const { return gradients.defined(); }
 };
 
@@ -58,22 +58,22 @@ struct OffloadedMoments {
 struct LayerTypes {
   at::ScalarType kept;               // weights, gradients, moments
   at::ScalarType computed;           // of projection matrices and activations
-  at::ScalarType frozen = computed;  // the same in consecutive frozen layers
+  at::ScalarType frozen = computed;  // the same, in frozen layers
 };
 
 /// Returns the dtypes for computing in `dtype`. For bfloat16, weights are kept in float32. `frozen_dtype` is for frozen
 /// layers; if not set, they are like the others.
 LayerTypes layer_types_of(DType dtype, std::optional<DType> frozen_dtype = std::nullopt);
 
-/// Allocates a layer: weights are uninitialized, gradients and moments zero, `num_moments` (optimizer_moments()) of
-/// them. `whole` has the layer's parameters, of which the rank holds `slice`.
+/// Allocates this rank's `slice` of a layer with the parameters `whole`, to compute in `types.computed`. Weights are
+/// uninitialized. If the layer trains, its gradients and `num_moments` moments (optimizer_moments()) are zero.
 LayerState make_layer_state(const std::vector<ParameterSpec>& whole, const LayerTypes& types, const at::Device& device,
                             bool trains, int num_moments, const TensorSlice& slice = {});
 
 /// Makes the projections of a frozen layer compute in `type` from now on, and rounds its matrices.
 void compute_in(LayerState& state, at::ScalarType type);
 
-/// Delays updates by one step from now on; both versions of the weights are equal at first.
+/// Delays updates by one step from now on; both versions of the weights are equal at first. The layer must train.
 void keep_older_weights(LayerState& state);
 
 /// Updates `rounded` of both versions. Must be called after weights have changed.
@@ -100,18 +100,19 @@ std::vector<FlatRange> whole_ranges(const LayerState& state);
 /// Returns the sum of squares of the gradients that only this tensor rank has. [] float64, on their device
 at::Tensor shared_square_sum(const LayerState& state);
 
-/// The gradients of a layer that may be nonzero: all, or only some rows of its first parameter, a table, and the rest.
+/// The gradients of a layer that may be nonzero: all of them, or if only some rows of the first parameter, an embedding
+/// table, were looked up, those of these rows and of all other parameters.
 class TouchedGradients {
  public:
-  /// `rows` is int64, ascending and unique; undefined: all rows. The rows are copied.
+  /// `rows` are the rows that were looked up, int64, ascending and unique; undefined: all rows. Copies their gradients.
   TouchedGradients(const LayerState& state, at::Tensor rows);
-  /// Contiguous tensors that may be changed in place.
+  /// Returns one-dimensional contiguous tensors, which may be changed in place.
   const std::vector<at::Tensor>& tensors() const { return tensors_; }
-  /// Copies changed rows back.
+  /// Copies the rows back to the layer, after tensors() have been changed.
   void write_back() const;
   /// Returns the sum of squares, accumulated in the gradients' precision. [] float64, on their device
   at::Tensor square_sum() const;
-  /// Sets them to zero in the layer.
+  /// Sets these gradients of the layer to zero.
   void clear() const;
 
  private:

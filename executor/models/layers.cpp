@@ -11,7 +11,7 @@
 #include "executor/models/norms.h"
 #include "profiles/transformer/families.h"
 
-// The computation of each kind of layer, for all families: differences between families are in TransformerConfig.
+// This file computes each kind of layer for all families; TransformerConfig describes how families differ.
 
 namespace frostpipe {
 namespace {
@@ -32,15 +32,15 @@ struct LayerCall {
   }
 };
 
-/// Returns the class tokens and patches that are own tokens, in order. `patches` are those of all samples. [own tokens,
-/// hidden]
+/// Returns this rank's class tokens and patches, in order -> [own tokens, hidden]. `patches` has the patches of all
+/// samples; `places` has the position of each own token in its sample.
 at::Tensor own_patches(const LayerCall& call, const at::Tensor& patches, const at::Tensor& places,
                        const RankRows& rows) {
   const std::int64_t num_patches = call.config.num_patches(), num_class_tokens = call.config.num_class_tokens;
   const at::Tensor class_tokens = call.parameters[Role::class_token].value.to(patches.scalar_type());
   const std::vector<std::int64_t> place(places.data_ptr<std::int64_t>(),
                                         places.data_ptr<std::int64_t>() + places.numel());
-  std::vector<std::int64_t> from, own;  // rows of class tokens and own patches; numbers of the own patches
+  std::vector<std::int64_t> from, own;  // rows in the list (class tokens, own patches); own patches' numbers
   for (std::size_t i = 0; i < place.size(); ++i) {
     const std::int64_t sample = (rows.begin() + static_cast<std::int64_t>(i)) / (num_patches + num_class_tokens);
     if (place[i] >= num_class_tokens) own.push_back(sample * num_patches + place[i] - num_class_tokens);
@@ -88,7 +88,7 @@ at::Tensor embed_texts(const LayerCall& call) {
   if (c.embedding_factor != 1) sum = sum * c.embedding_factor;
   if (p.has(Role::positions)) {
     const at::Tensor places = positions(batch, rows, batch.input.device());
-    // Not in place, because CUDA graphs replay the same memory.
+    // `places` is not changed in place, because every replay of a CUDA graph reads the same tensor (DeviceCopies).
     sum = sum + look_up(p[Role::positions], c.position_offset > 0 ? places + c.position_offset : places);
   }
   if (p.has(Role::types))
@@ -107,7 +107,7 @@ struct HalfNorm {
 };
 constexpr HalfNorm kNormOfAttention{Role::norm, Role::norm_bias}, kNormOfMlp{Role::mlp_norm, Role::mlp_norm_bias};
 
-/// Returns the input of the computation in half a block.
+/// Returns the input of the attention or MLP of half a block: x, normed if the norm comes before them.
 at::Tensor input_of_half(const LayerCall& call, const at::Tensor& x, const HalfNorm& norm) {
   return call.config.norm_place == NormPlace::after_sum ? x : call.normed(x, norm.scale, norm.bias);
 }
@@ -133,7 +133,8 @@ at::Tensor transformed(const LayerCall& call, const at::Tensor& from, const Rank
   return project_rows(inner, p[Role::down], p[Role::down_bias], rows);
 }
 
-/// Adds the output of half a block, for the needed tokens, to its input -> [own tokens, hidden]
+/// Scales, norms and drops out `added`, the output of the attention or MLP, and adds it to `given`, the input of the
+/// half block. [own needed tokens, hidden] each -> [own tokens, hidden]
 at::Tensor joined_half(const LayerCall& call, const NeededTokens& needed, const at::Tensor& given, at::Tensor added,
                        const HalfNorm& norm) {
   if (call.parameters.has(Role::layer_scale))
@@ -164,7 +165,8 @@ at::Tensor parallel_block(const LayerCall& call, const at::Tensor& x) {
                        call.dropped(transformed(call, from, rows), rows, DropoutSite::mlp_output));
 }
 
-/// Classifies from the class token beside the mean of the patches. [own tokens, hidden] -> [samples, labels]
+/// Classifies pictures by the class token, concatenated with the mean of the patches. [own tokens, hidden] -> [samples,
+/// labels]
 at::Tensor classes_of_pictures(const LayerCall& call, const at::Tensor& x) {
   const TransformerConfig& c = call.config;
   const RankRows rows = rows_of(call.batch, call.ranks);
@@ -186,7 +188,7 @@ Logits head(const LayerCall& call, const at::Tensor& x) {
             c.logits_soft_cap, rows_of(call.batch, call.ranks)};
   }
   const HeadNames& names = head_of(c);
-  /// `rows` says which tokens each tensor rank has.
+  /// Returns the logits of `tokens`. `rows` says which of them each tensor rank has.
   const auto said = [&](const at::Tensor& tokens, const RankRows& rows) {
     at::Tensor said = call.normed(tokens);
     if (names.dense) {

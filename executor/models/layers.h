@@ -11,11 +11,12 @@
 namespace frostpipe {
 
 /// Runs layer number `layer`. `input` is the activation of the layer before, [tokens, hidden]; undefined for the
-/// embedding. Returns [tokens, hidden], or the head's logits: classes [samples, labels] or [tokens, labels], start
-/// and end of the answer [tokens, 2], the vocabulary [tokens, vocabulary].
+/// embedding. Returns [tokens, hidden], or the head's logits: classes [samples, labels] or [tokens, labels], start and
+/// end of the answer [tokens, 2], the vocabulary [tokens, vocabulary].
 ///
 /// Activations use autograd as usual. Gradients of matrices are added directly into their buffers, without temporaries
-/// of a weight's size, and for the embedding without one of the vocabulary's size.
+/// of a weight's size unless the buffers have a higher precision, and for the embedding without one of the vocabulary's
+/// size.
 ///
 /// `tensor_ranks` divide the layer: `parameters` are this rank's part. `input` and output are the same on all ranks,
 /// except that each has only its own part of the vocabulary's logits. With sequence parallelism `input` and output,

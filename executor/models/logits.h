@@ -18,8 +18,8 @@ namespace frostpipe {
 struct Logits {
   /// Wraps existing logits, through which autograd passes.
   Logits(at::Tensor all) : x(std::move(all)) {}  // NOLINT(google-explicit-constructor)
-  /// Logits c tanh((x W^T + b) / c), or x W^T + b if `soft_cap` is 0, of a matrix of which this tensor rank has some
-  /// rows. `of` has this rank's rows of x, as for project_columns(); `with_bias` may be empty.
+  /// Describes logits that do not exist yet: c tanh((x W^T + b) / c), or x W^T + b if the cap c is 0. This tensor rank
+  /// has some rows of the matrix W. `of` has its rows of x, as for project_columns(); `with_bias` may be empty.
   Logits(at::Tensor of, Parameter matrix, Parameter with_bias, double cap, RankRows own)
       : x(std::move(of)), weight(std::move(matrix)), bias(std::move(with_bias)), soft_cap(cap), rows(std::move(own)) {}
 
@@ -43,8 +43,8 @@ Logits forward_head(const TransformerConfig& config, std::span<const Parameter> 
 /// of the target that is distributed over the vocabulary. [] float32, or float64 if x is
 ///
 /// If the logits do not exist and a graph is needed, everything is computed in the backward, which may run once: for
-/// each part of the tokens the logits, the losses, and their gradients of x and of the matrix. The products are thus
-/// the same as for whole logits. Until then the sum is NaN. Tensor ranks exchange one small message per part.
+/// each part of the tokens the logits, the losses, and their gradients of x and of the matrix. These are the same
+/// matrix products as with whole logits. Until then the sum is NaN. Tensor ranks exchange one small message per part.
 at::Tensor cross_entropy_sum(const Logits& logits, const Targets& targets, const at::Tensor& weights,
                              double label_smoothing, const TensorRanks& ranks);
 

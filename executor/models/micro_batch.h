@@ -26,8 +26,8 @@ struct MicroBatch {
   at::Tensor input;         // token ids [tokens] int64, or pixels [samples, channels, height, width] of any type
   at::Tensor token_types;   // [tokens] int64; undefined: all 0
   at::Tensor labels;        // int64; classes [samples] or [tokens], first and last token of the answer (counted in the
-                            // sample) [samples, 2], or the tokens themselves [tokens]; or float64 [samples, outputs]: 0
-                            // or 1 for each label, or a number
+                            // sample) [samples, 2], or the tokens themselves, kIgnored where there is no loss [tokens];
+                            // or float64 [samples, outputs]: 0 or 1 for each label, or a number
   at::Tensor dropout_keys;  // [samples] int64, on the host: one per sample and step; undefined: no dropout
   at::ScalarType type = at::kFloat;  // compute dtype of layers, and dtype of the embedding's output
   /// Set for a token slice. `lengths` then has the slice's tokens of each sample, which may be 0, and labels are those
@@ -41,16 +41,16 @@ struct MicroBatch {
   std::vector<std::int64_t> offsets() const;
   /// Returns the range of a sample's tokens that are in this batch, numbered within the sample.
   TokenRange tokens_of(std::int64_t sample) const;
-  /// Returns a token slice: these tokens of every sample; none for shorter samples.
+  /// Returns a token slice: the tokens of every sample that lie in this range. `key_values` must outlive it.
   MicroBatch slice(const TokenRange& tokens, KeyValuesOfLayers& key_values) const;
-  /// Returns consecutive samples.
+  /// Returns the samples [begin, begin + count). This batch must not be a token slice.
   MicroBatch narrow(std::int64_t begin, std::int64_t count) const;
   /// Returns the samples with these numbers, in this order; labels of a token slice are left out.
   MicroBatch select(std::span<const std::int64_t> samples) const;
   MicroBatch to(const at::Device& device) const;  // dropout_keys stay on the host
-  /// Sets `begins` for a batch on a device.
+  /// Returns this batch with `begins` set if `device` is a GPU.
   MicroBatch with_begins(const at::Device& device) const;
-  /// Copies the values of a host batch with the same lengths into this batch's GPU tensors.
+  /// Copies the values of a host batch with the same lengths into this batch's GPU tensors, and takes its dropout_keys.
   void take_values(const MicroBatch& host);
   MicroBatch without_dropout() const;
 

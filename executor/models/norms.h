@@ -6,9 +6,9 @@
 
 namespace frostpipe {
 
-/// Applies RMS norm (Zhang and Sennrich 2019): x / sqrt(mean(x^2) + eps) x weight, or x (1 + weight) with `adds_one`,
-/// over each `size` consecutive values; computed in single precision at least. Saves x and one number per group of
-/// values for the backward. [rows, n x size], [size] -> [rows, n x size]
+/// Applies RMS norm (Zhang and Sennrich 2019) to each group of `size` consecutive values, in single precision at least:
+/// x / sqrt(mean(x^2) + eps) * weight, or ... * (1 + weight) with `adds_one`. Saves x and one number per group for the
+/// backward. [rows, n x size], [size] -> [rows, n x size]
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, bool adds_one);
 
 /// Applies the config's norm over the last dimension, with these weights; `bias` may be empty.

@@ -24,7 +24,7 @@ using torch::autograd::Function;
 using torch::autograd::tensor_list;
 using torch::autograd::variable_list;
 
-/// Returns the rows of a packed input or output that belong to a group.
+/// Returns the rows of a packed input, or of its gradient, that belong to a group.
 AttentionInput rows_of(const AttentionInput& input, const EqualLengths& group) {
   const auto of_tokens = [&](const at::Tensor& all) { return all.narrow(0, group.first_token, group.tokens()); };
   return {
@@ -39,7 +39,7 @@ at::Tensor output_of(const at::Tensor& output, bool has_one_query, const EqualLe
   return rows.view({group.samples, -1, output.size(1) / head_size, head_size}).transpose(1, 2);
 }
 
-/// The arguments that are not tensors for autograd.
+/// The arguments of PackedAttention that are not tensors.
 struct PackedSettings : torch::CustomClassHolder {
   AttentionRule rule;
   std::vector<std::int64_t> lengths;

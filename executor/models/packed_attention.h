@@ -58,7 +58,7 @@ struct Heads {
 /// tokens, size]
 at::Tensor for_all_queries(const at::Tensor& of_key_heads, std::int64_t num_heads);
 
-/// Returns views of a group's rows of an AttentionInput.
+/// Returns views by head of `rows`, an AttentionInput that has the rows of `group` only.
 Heads heads_of(const AttentionInput& rows, const EqualLengths& group, const AttentionRule& rule);
 
 /// Computes attend() as one operation with its own backward, on the CPU, without dropout and soft caps. Threads divide

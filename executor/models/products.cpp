@@ -18,7 +18,7 @@ bool is_for_onednn(const at::Tensor& a, const at::Tensor& b) {
   return is_matrix(a) && is_matrix(b) && find_onednn_gemm();
 }
 
-/// A matrix with contiguous rows, as oneDNN needs it.
+/// A matrix with contiguous rows, as oneDNN needs it; a copy if `of` has no such rows.
 struct Operand {
   explicit Operand(const at::Tensor& of, char letter = 'N')
       : tensor(of.stride(1) == 1 && of.stride(0) >= of.size(1) ? of : of.contiguous()),

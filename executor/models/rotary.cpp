@@ -73,7 +73,7 @@ Table table_of(const Rotary& rotary, std::int64_t head_size, std::int64_t places
       frequencies_of(rotary, rotary.size(head_size), type == at::kDouble ? at::kDouble : at::kFloat);
   const at::Tensor angles =
       at::arange(places, frequencies.values.options()).unsqueeze(1) * frequencies.values.unsqueeze(0);
-  // Copied only once, and therefore not by to_device(), whose copies belong to a pass.
+  // The table is copied only once, and therefore not by to_device(), whose copies belong to a pass (DeviceCopies).
   const auto kept = [&](const at::Tensor& values) { return (values * frequencies.factor).to(type).to(device); };
   return {rotary, head_size, device, type, kept(angles.cos()), kept(angles.sin())};
 }

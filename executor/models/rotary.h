@@ -19,8 +19,8 @@ struct RotaryAngles {
 RotaryAngles rotary_angles(const Rotary& rotary, std::int64_t head_size, const at::Tensor& places, std::int64_t longest,
                            at::ScalarType type);
 
-/// Rotates the first `num_heads` heads of the rows of x, which is changed in place and returned; only the rotations are
-/// saved for the backward. [rows, heads x size, and further values]
+/// Rotates the first `num_heads` heads of each row of x, [rows, at least num_heads x head_size], in place, and returns
+/// x. Saves only the rotations for the backward.
 at::Tensor rotated(const at::Tensor& x, const RotaryAngles& angles, std::int64_t head_size, std::int64_t num_heads);
 
 /// The frequencies of the pairs of `size` values, and the factor of cosine and sine due to scaling. [size / 2]

@@ -37,7 +37,8 @@ CutAxis axis_of(const ParameterSpec& whole) {
           .is_shared = true};
 }
 
-/// Calls visit(view of `flat` for `part`, the same values' range of the flat `part`) for each parameter.
+/// Calls visit(view, begin, count) for each parameter of `part`: a view of its values in `flat`, which has the values
+/// of `held`, and the range of the same values among the flat values of `part`.
 template <class Visit>
 void for_each_common(const std::vector<ParameterSpec>& layer, const at::Tensor& flat, const TensorSlice& held,
                      const ShardOfLayer& part, Visit visit) {

@@ -8,7 +8,7 @@
 #include "plan/layout.h"
 #include "profiles/transformer/parameters.h"
 
-// The division of a layer's parameters among tensor ranks. No other file knows where a layer is divided.
+// These functions divide a layer's parameters among tensor ranks. No other file knows where a layer is divided.
 
 namespace frostpipe {
 
@@ -35,8 +35,8 @@ at::Tensor taken(const std::vector<ParameterSpec>& layer, const at::Tensor& flat
 void put(const std::vector<ParameterSpec>& layer, at::Tensor flat, const TensorSlice& held, const at::Tensor& values,
          const ShardOfLayer& part);
 
-// Assembles whole layers from the parts of tensor ranks: everything that leaves the run, such as checkpoints and saved
-// models, is independent of the number of tensor ranks.
+// collect() assembles whole layers from the parts of tensor ranks, since everything that leaves the run, such as
+// checkpoints and saved models, is independent of their number.
 
 /// How one layer's tensors are collected on one rank. Must be equal on all ranks that take part.
 struct LayerCollection {
@@ -47,10 +47,10 @@ struct LayerCollection {
   std::string what;  // for errors: "collecting layer 7"
 };
 
-/// Must be called by `to_rank` and the ranks of the parts, in the same order for several layers; other ranks may call
-/// it and do nothing. `group` is in host memory. `own` has this rank's values, flat; it may be undefined if the rank
-/// has no part. Returns the whole layer on to_rank, flat and in host memory (`own` itself if that is whole and on the
-/// host already); an undefined tensor on other ranks.
+/// Sends the parts of a layer to `to_rank`. Must be called by it and the ranks of the parts, in the same order for
+/// several layers; other ranks may call it and do nothing. `group` is in host memory. `own` has this rank's values,
+/// flat; it may be undefined if the rank has no part. Returns the whole layer on to_rank, flat, in host memory and of
+/// dtype `type` (`own` itself if it is that already); an undefined tensor on other ranks.
 at::Tensor collect(const LayerCollection& collection, const at::Tensor& own, at::ScalarType type, Group& group);
 
 }  // namespace frostpipe

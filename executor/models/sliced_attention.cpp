@@ -70,7 +70,8 @@ class SliceView {
   }
   std::size_t size() const { return groups_.size(); }
 
-  /// Views rows of the slice with `parts` hidden-size values each -> [samples, tokens of the slice, parts, heads, size]
+  /// Views a group's rows of the slice, which have `parts` parts each -> [samples, tokens of the slice, parts, heads,
+  /// size]
   at::Tensor rows_of(const at::Tensor& all, const Group& group, std::int64_t parts) const {
     return all.narrow(0, group.first_row, group.rows())
         .view({group.samples.samples, group.tokens.count(), parts, all.size(1) / parts / head_size(), head_size()});
@@ -99,13 +100,14 @@ QueryRange query_range(const Group& group) {
   return {.length = group.samples.length, .queries = group.tokens, .num_keys = group.tokens.end};
 }
 
-/// Returns the mask that the CPU's fused attention adds to the scores; nothing if none is needed.
+/// Returns the mask that the CPU's fused attention adds to the scores; nothing if is_causal suffices.
 std::optional<at::Tensor> slice_mask(const AttentionRule& rule, const Group& group, const at::Tensor& query) {
   if (group.tokens.begin == 0 && !rule.hides(group.tokens.end)) return std::nullopt;
   return added_mask(rule, query_range(group), query.options());
 }
 
-/// Softmax attention by its formula, where the fused one does not work: dropout, soft caps and other devices.
+/// The attention weights of a group, written out by the formula of attention. This is for cases that the CPU's fused
+/// attention does not support: dropout, soft caps and GPUs.
 struct Written {
   at::Tensor weights;  // after the softmax
   at::Tensor scale;    // dropout's factor for each weight; undefined: 1

@@ -8,17 +8,19 @@
 
 namespace frostpipe {
 
-/// The key/value cache and its gradient that the token slices of a micro-batch share in one layer's attention.
+/// The key/value cache of one layer's attention, with its gradient, which the token slices of a micro-batch share.
 struct KeyValues : torch::CustomClassHolder {
   at::Tensor rows;  // keys and values, [tokens of the whole samples, 2 x key values], filled by the slices so far
-  /// The gradients of `rows`, from the slices (the last ones) whose backward has run. In single precision at least.
+  /// The gradient of `rows` from the slices whose backward has run, which are the last ones; in single precision at
+  /// least.
   at::Tensor gradient;
 };
 
-/// The KeyValues of a stage's layers for one micro-batch, from its first slice's forward to its first slice's backward.
+/// The KeyValues of a stage's layers for one micro-batch. In training they must live from the forward of its first
+/// slice to the backward of that slice, which is the last to run.
 class KeyValuesOfLayers {
  public:
-  /// Creates it at the first call.
+  /// Returns the KeyValues of a layer, which the first call creates.
   c10::intrusive_ptr<KeyValues> of(int layer);
   /// Releases those of layers before this one.
   void drop_before(int layer) { layers_.erase(layers_.begin(), layers_.lower_bound(layer)); }
@@ -29,7 +31,7 @@ class KeyValuesOfLayers {
 
 /// Computes causal attention of a token slice -> [tokens, query values]. A token attends to itself and to earlier
 /// tokens of its sample, in this slice and in earlier ones, whose forwards must have run. Backwards must run in the
-/// opposite order. Recomputing a slice in between has no effect.
+/// opposite order. A slice may be recomputed in between, since it stores the same keys and values again.
 at::Tensor attend_slice(const TransformerConfig& config, int layer, const AttentionInput& input,
                         const MicroBatch& batch);
 

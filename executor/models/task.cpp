@@ -35,7 +35,8 @@ struct CausalTargets {
   at::Tensor counts;  // number of predicted tokens of each whole sample. [samples] int64
 };
 
-/// Shifts labels rather than logits, which are large. Tensors that depend on labels stay on their device.
+/// Returns the targets of a causal model's batch. Shifts labels rather than logits, which are large. Tensors that are
+/// computed from labels stay on the labels' device.
 CausalTargets causal_targets(const TransformerConfig& config, const MicroBatch& batch) {
   at::Tensor next = at::constant_pad_nd(batch.labels.narrow(0, 1, batch.labels.size(0) - 1), {0, 1}, kIgnored);
   const std::vector<std::int64_t>& lengths = batch.sliced ? batch.sliced->lengths : batch.lengths;
@@ -62,7 +63,8 @@ at::Tensor causal_loss_sum(const TransformerConfig& config, const Logits& logits
                            label_smoothing, ranks);
 }
 
-/// Returns loss, number of predicted tokens, and number of correct predictions.
+/// Returns for each text its mean loss, the number of predicted tokens (at least 1), and the number of correct
+/// predictions. [texts, 3] float64 on the host
 at::Tensor causal_answers(const TransformerConfig& config, const Logits& logits, const MicroBatch& batch,
                           const TensorRanks& ranks) {
   const auto [targets, counts] = causal_targets(config, batch);
@@ -113,7 +115,7 @@ at::Tensor class_answers(ProblemType problem_type, const at::Tensor& logits) {
   return said.to(at::kDouble).to(at::kCPU).contiguous();
 }
 
-/// Pads to [samples, tokens of the longest sample, 2] with the lowest finite value.
+/// Pads the logits of answers' ends to [samples, tokens of the longest sample, 2] with the lowest finite float.
 at::Tensor padded_ends(const at::Tensor& logits, const MicroBatch& batch) {
   const std::int64_t longest = *std::max_element(batch.lengths.begin(), batch.lengths.end());
   std::vector<std::int64_t> rows;

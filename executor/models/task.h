@@ -24,21 +24,22 @@ inline constexpr std::int64_t kIgnored = -100;
 at::Tensor loss_sum(const TransformerConfig& config, const Logits& logits, const MicroBatch& batch,
                     double label_smoothing, const TensorRanks& tensor_ranks = {});
 
-/// The number of values in the answer to a sample.
+/// The number of values in the answer to a sample: a fixed number, and further ones for each of its tokens.
 struct AnswerShape {
   std::int64_t of_sample = 2;
-  std::int64_t of_token = 0;  // and for each of its tokens this many more
+  std::int64_t of_token = 0;
   std::int64_t size(std::int64_t tokens) const { return of_sample + of_token * tokens; }
 };
 AnswerShape answer_shape(const TransformerConfig& config);
 
 /// Returns the model's predictions for each sample, concatenated as answer_shape says, on the host in float64:
 ///
-/// - Classification: the class, and its probability (softmax of the logits); of tokens for each of them; of several
-///   labels the probability of each (sigmoid of its logit); of regression the number.
+/// - Classification: the class and its probability (softmax of the logits), for token classification of each token; for
+///   several labels the probability of each (sigmoid of its logit); for regression the number.
 /// - Questions: first and last token of the best span of the second segment with at most 30 tokens, its score (sum of
 ///   both logits), and the score of the first token alone, which stands for no answer; -1, -1, -inf without a span.
-/// - Causal: the loss of the text, the number of predicted tokens, and how many of them are right.
+/// - Causal: the mean loss of the text's predicted tokens, their number (1 if there are none), and how many predictions
+///   are right.
 at::Tensor answers_of(const TransformerConfig& config, const Logits& logits, const MicroBatch& batch,
                       const TensorRanks& tensor_ranks = {});
 

@@ -13,14 +13,14 @@ namespace frostpipe {
 /// matrix of a causal model's head, whose logits are computed in parts) are computed in I.
 class WeightGradients {
  public:
-  /// Adds gradient^T x into `sum`, which may have a higher precision. x has this rank's rows; all rows are gathered
-  /// when the product is computed. [out, in], [rows, out], [own rows, in]
+  /// Adds gradient^T x into `sum`, which may have a higher precision. x has this rank's rows; if `rows` are divided,
+  /// compute() gathers all of them, so all tensor ranks must call it together. [out, in], [rows, out], [own rows, in]
   void add_product(at::Tensor sum, at::Tensor gradient, at::Tensor x, RankRows rows = {});
   /// Adds row i of `gradient` into row rows[i] of `sum`. [table rows, hidden], [n] int64, [n, hidden]
   void add_rows(at::Tensor sum, at::Tensor rows, at::Tensor gradient);
   /// Computes them in the order of the calls, releasing each one's tensors.
   void compute();
-  /// Bytes of the held tensors without the sums; each storage counts once.
+  /// Returns the bytes of the held tensors without the sums; each storage counts once.
   Bytes bytes() const;
 
  private:
@@ -33,7 +33,7 @@ class WeightGradients {
 };
 
 /// While one lives, backwards add their weight gradients to `later`. It is process-wide, not per thread, since autograd
-/// runs backwards on a thread of its own. A rank runs one action at a time.
+/// may run backwards on a thread of its own. Only one may live at a time: a rank runs one action at a time.
 class DeferWeightGradients {
  public:
   explicit DeferWeightGradients(WeightGradients& later);

@@ -12,7 +12,7 @@
 namespace frostpipe {
 
 /// The state that an optimizer keeps of flat values between its steps: both moments for AdamW, the momentum as the
-/// first moment for SGD with momentum, nothing for SGD. What is not kept is undefined.
+/// first moment for SGD with momentum, nothing for SGD. Moments that are not kept are undefined.
 struct Moments {
   at::Tensor first, second;
 };
@@ -26,7 +26,7 @@ struct NamedMoment {
 inline constexpr std::array kMoments{NamedMoment{"first_moment", &Moments::first},
                                      NamedMoment{"second_moment", &Moments::second}};
 
-/// Returns zeros in the shape of `values`.
+/// Returns the first `num_moments` moments as zeros in the shape of `values`; the others are undefined.
 Moments make_moments(const at::Tensor& values, int num_moments);
 /// Returns those of `moments` that are defined, in their order.
 std::vector<at::Tensor> defined_tensors(const Moments& moments);

@@ -40,12 +40,12 @@ struct LayerClass {
 };
 LayerClass class_of(const TransformerConfig& config, const Model& model, int layer);
 
-/// The measurements of a class. Its layers share them, which gives each more samples.
+/// The measurements of a class. All layers of the class add to them, so that the means are over more samples.
 struct LayerSamples {
   Mean forward, backward, backward_without_input, frozen_forward;
   Mean input, weight;  // the parts I (input gradient) and W (weight gradient) of a split backward
   Bytes output_bytes = 0, saved_activation_bytes = 0, workspace_bytes = 0, kept_for_weight_bytes = 0;
-  double longer = 1;  // measured tokens as a multiple of the shape's tokens
+  double longer = 1;  // measured tokens divided by the shape's tokens
   std::array<Mean*, 6> times() {
     return {&forward, &backward, &backward_without_input, &frozen_forward, &input, &weight};
   }
@@ -86,7 +86,8 @@ class LayerBench {
              TensorRanks tensor_ranks = {}, double learned_part = 1);
 
   /// Measures a synthetic packed micro-batch of `micro_batch_size` samples with `tokens` tokens on average, from
-  /// synthetic_lengths(): the forward of all layers, the backward of all, then the rarer variants. Adds to `samples`.
+  /// synthetic_lengths(): the forward of all layers, the backward of all, then first backwards, split backwards and
+  /// frozen forwards. Adds to `samples`.
   void measure(int micro_batch_size, int tokens, SamplesByClass& samples);
   /// Does the same for a token slice of a causal model: `tokens` of each sample after `context` earlier ones, whose
   /// keys and values are synthetic. Does not measure I and W.
@@ -98,12 +99,12 @@ class LayerBench {
   MicroBatch synthetic_batch(std::vector<std::int64_t> lengths) const;
   /// Runs the forward of all layers, then the backward of all. Returns each layer's input. [layers]
   std::vector<at::Tensor> measure_passes(const MicroBatch& batch, SamplesByClass& samples);
-  /// Measures backwards of layers whose input needs no gradient, one layer of each class.
+  /// Measures the backward as in the first trainable layer, whose input needs no gradient, of one layer of each class.
   void measure_first_backwards(const std::vector<at::Tensor>& inputs, const MicroBatch& batch, SamplesByClass& samples);
   void measure_frozen(const std::vector<at::Tensor>& inputs, MicroBatch batch, SamplesByClass& samples);
   std::map<LayerClass, int> last_of_class() const;
-  /// Runs `call` between two marks; finish_times() adds its time on the device to the means. Without means the call
-  /// only separates calls that are timed. Requires start_times().
+  /// Runs `call` between two marks; finish_times() adds its time on the device to `means`. Without means the call is
+  /// not timed. Must be called between start_times() and finish_times().
   template <typename Call>
   void time(Call call, std::vector<Mean*> means = {});
   void start_times();

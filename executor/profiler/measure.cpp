@@ -29,7 +29,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr Optimizer kOptimizer = Optimizer::kAdamW;  // the optimizer whose steps are timed
+constexpr Optimizer kOptimizer = Optimizer::kAdamW;  // the steps of this optimizer are timed
 
 /// The measurements on one device type, for layers shared by a number of tensor ranks.
 struct Timings {
@@ -37,7 +37,7 @@ struct Timings {
   UpdatesByKind updates;
 };
 
-/// Sums each mean's terms over all ranks that took part, so that it holds for the ranks on average and not for rank 0
+/// Sums the terms of each mean over all ranks that took part, so that the means are over these ranks and not of rank 0
 /// only.
 void average_over_ranks(Communicator& communicator, const std::set<LayerClass>& classes, Timings& timings) {
   std::vector<Mean*> means;
@@ -101,7 +101,8 @@ struct Readied {
   std::unique_ptr<ComputeDevice> device;
 };
 
-/// Does everything that precedes the rendezvous. If this host's files are wrong, all ranks end with that error.
+/// Does everything that precedes the rendezvous. If this host's files are wrong, or it lacks the device, all ranks end
+/// with that error.
 Readied made_ready(const RankEnvironment& self, const MeasureOptions& options) {
   try {
     if (!self.watched_by_launcher) check_inputs(options, self.world_size);  // otherwise the launcher has checked them
@@ -119,11 +120,11 @@ Readied made_ready(const RankEnvironment& self, const MeasureOptions& options) {
   }
 }
 
-/// Returns how often to measure a micro-batch per round. Small ones are quick to measure, and suffer most from other
-/// load on the machine.
+/// Returns the number of times that a micro-batch is measured per round. It is larger for small ones, which take little
+/// time and suffer most from other load on the machine.
 int passes_of(int micro_batch_size) { return std::clamp(16 / micro_batch_size, 1, 4); }
 
-/// How the ranks share the layers that are measured.
+/// The division of the measured layers among ranks.
 struct Sharing {
   int tensor_parallel_size = 1;
   bool sequence_parallel = false;
@@ -159,8 +160,8 @@ std::map<int, LayerState> load_layers(const ModelFolder& folder, const LayerType
   return layers;
 }
 
-/// Returns this rank's timings by device type. It measures in whole rounds, so that each figure averages over the whole
-/// measuring time: a machine's speed drifts.
+/// Returns this rank's timings by device type. It measures all shapes in every round, so that each figure averages over
+/// the whole measuring time, because a machine's speed drifts.
 std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& shapes, const Sharing& sharing,
                                               const MeasuringRank& rank) {
   const auto& [tensor_parallel_size, sequence_parallel] = sharing;
@@ -191,7 +192,7 @@ std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& s
   const Nanoseconds begin = steady_now_ns();
   for (int round = 0; round < num_rounds; ++round) {
     for (const int threads : thread_counts) {
-      // The ranks in between compute nothing; this rank uses their cores.
+      // Of `threads` consecutive ranks only the first takes part, and uses the cores of the others.
       const bool takes_part = communicator.rank() % (threads / thread_counts.front()) == 0;
       communicator.control_group().barrier();
       device.set_num_threads(threads);
@@ -217,7 +218,7 @@ std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& s
   return timings;
 }
 
-/// Measures the layers with this sharing and adds the results to the profile.
+/// Measures the layers, divided in this way, and adds the results to the profile.
 void measure_layers(const ModelFolder& folder, const Shapes& shapes, const Sharing& sharing, const MeasuringRank& rank,
                     Profile& profile) {
   const auto& [tensor_parallel_size, sequence_parallel] = sharing;

@@ -23,14 +23,13 @@ namespace {
 
 using RankPair = std::pair<int, int>;
 
-/// One use of several links at the same time: the names of the links, and the transfer, which returns its time on this
-/// rank.
+/// A measurement of several links at the same time.
 struct LinkUse {
   std::vector<std::string> what;  // name of each link
   std::vector<int> timing_ranks;  // by link: the rank whose times count
   std::vector<Bytes> sizes;       // ascending; a brief measurement takes those after the third only if they are quick
-  double wire_share;              // share of a tensor's bytes that pass a link
-  std::function<Nanoseconds(const at::Tensor&)> transfer;
+  double wire_share;              // bytes that pass a link, divided by those of the tensor
+  std::function<Nanoseconds(const at::Tensor&)> transfer;  // sends a tensor, and returns its time on this rank
 };
 
 /// The resources and options of a measurement.
@@ -80,13 +79,14 @@ std::vector<double> times_of_timing_ranks(const Bench& bench, const LinkUse& use
   return bench.communicator.sum(std::move(times));
 }
 
-/// A tensor of one of the sizes, and how often it is sent in a round.
+/// A tensor of one of the sizes, and the number of times that it is sent in a round.
 struct SizedTransfer {
   at::Tensor tensor;
   int repetitions = 1;
 };
 
-/// Makes the tensors; each takes some milliseconds of a round.
+/// Makes the tensors, with so many repetitions that each takes some milliseconds of a round. Adds the time of a round
+/// to `round_ns`.
 std::vector<SizedTransfer> sized_transfers_of(const Bench& bench, const LinkUse& use, double& round_ns) {
   constexpr double kNanosecondsPerSize = 5e6, kLong = 20e6;
   std::vector<SizedTransfer> transfers;
@@ -178,8 +178,7 @@ std::vector<Link> measure_all_reduces(const Bench& bench, const std::vector<std:
 
 Nanoseconds mebibyte_ns(const Link& link) { return link.latency_ns + transfer_occupancy_ns(link, kMebibyte); }
 
-/// The node pairs that are connected better than the worst pair by more than chance, and the messages of the worst
-/// pair.
+/// The node pairs whose messages are clearly faster than those of the worst pair, and the link of the worst pair.
 struct MeasuredPairs {
   std::vector<NodePair> better;
   Link worst;

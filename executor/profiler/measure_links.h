@@ -10,9 +10,9 @@
 
 namespace frostpipe {
 
-/// Measures the links between the ranks and returns the ranks as a cluster. `nodes` is indexed by rank, from
-/// hosts_of_ranks(). Must be called by all ranks; the result is the same on all. `quick` takes fewer rounds. Throws
-/// RuntimeFailure if the measured times are inconsistent.
+/// Measures the links between the ranks and returns them and the ranks' devices as a cluster. `nodes` is indexed by
+/// rank, from hosts_of_ranks(). Must be called by all ranks; the result is the same on all. `quick`
+/// takes fewer rounds. Throws RuntimeFailure if the measured times are inconsistent.
 ///
 /// Within a node, it measures messages between two ranks and all-reduces over all ranks of the first node that has
 /// several. Between nodes, it measures messages between the first ranks of every two nodes, in rounds in which each
@@ -26,7 +26,8 @@ Cluster measure_links(Communicator& communicator, ComputeDevice& device, const a
                       const std::optional<Bytes>& memory_limit_bytes, bool quick, const std::vector<int>& nodes);
 
 /// Returns the median time to form the process groups of a pipeline over all ranks, and of replicas, as
-/// reconfigurations do. Must be called by all ranks; the result is the same on all.
+/// reconfigurations do: the mean over the ranks of their lower medians of four times. Must be called by all ranks; the
+/// result is the same on all.
 Nanoseconds measure_regrouping(Communicator& communicator, ComputeDevice& device);
 
 /// Measures Cluster::new_memory_bytes_per_second while all ranks write at the same time: the slowest rank's median over

@@ -11,8 +11,8 @@
 namespace frostpipe {
 namespace {
 
-/// Returns the micro-batch sizes to measure; the others are interpolated: powers of 2 up to the mini-batch, or powers
-/// of 8 with `quick`.
+/// Returns the micro-batch sizes to measure: powers of 2 up to the global batch size (powers of 8 with `quick`), and
+/// that size. Others are interpolated.
 std::vector<int> suited_sizes(int global_batch_size, bool quick) {
   std::vector<int> sizes;
   for (int size = 1; size < global_batch_size; size *= quick ? 8 : 2) sizes.push_back(size);

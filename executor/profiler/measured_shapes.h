@@ -25,10 +25,11 @@ struct Shapes {
   bool has_one_length = false;       // all samples have one length; without data, true for pictures only
   std::optional<Workload> workload;  // set if there is data
   std::vector<int> slices;           // lengths of token slices; empty if none are measured
+  /// Returns all shapes: whole samples of every length, and token slices in the middle of the longest sample.
   std::vector<Shape> all() const;
 };
 
-/// Reads the data. It may determine the task of `folder`.
+/// Reads the data, if there are any, and chooses the shapes. The data determine the task of `folder`.
 Shapes shapes_to_measure(const MeasureOptions& options, ModelFolder& folder);
 
 }  // namespace frostpipe

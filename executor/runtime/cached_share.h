@@ -11,18 +11,18 @@
 
 namespace frostpipe {
 
-/// The part of the cache that pipeline rank 0 reads in one iteration: its replica's share of the mini-batch, which is
-/// read at once and handed out by micro-batch.
+/// The cached rows that a rank with stage 0 uses in one iteration: those of its replica's share of the mini-batch. They
+/// are read together and given out by micro-batch.
 class CachedShare {
  public:
-  /// Reads nothing if `cache` is null. Entries for layers after `deepest_layer`, the end of the stage, are not used.
-  /// `ranks` are the tensor ranks of the stage, which compute a sample together unless all of them have found it at the
-  /// same layer.
+  /// Reads nothing if `cache` is null. Entries for layers after `deepest_layer`, the end of the stage's frozen layers,
+  /// are not used. `ranks` are the tensor ranks of the stage: a sample counts as missing unless all of them have found
+  /// it at the same layer.
   CachedShare(ActivationCache* cache, int deepest_layer, TensorRanks ranks = {})
       : cache_(cache), deepest_layer_(deepest_layer), ranks_(std::move(ranks)) {}
 
-  /// Gets the rows of `share` of `batch`, and starts to read those of `next_share` of the next mini-batch, if there is
-  /// one.
+  /// Gets the rows of `share` of `batch`, and starts to read those of `next_share` of `next`, the mini-batch to read
+  /// ahead, unless it is null.
   void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next, SampleRange next_share) {
     if (!cache_) return;
     share_ = share;

@@ -22,7 +22,7 @@ namespace {
 /// Returns the norm of all gradients from GradientStep's figures.
 at::Tensor norm_of(const at::Tensor& figures) { return figures.narrow(0, 0, figures.numel() - 1).sum().sqrt(); }
 
-/// Returns the divisor, at least 1, that clips gradients of this norm to `clip`: [] of `type`.
+/// Returns the divisor, at least 1, that clips gradients of this norm to `clip`. [] of dtype `type`
 at::Tensor divisor(const at::Tensor& norm, double clip, at::ScalarType type) {
   return (norm / clip).clamp_min(1).to(type);
 }
@@ -106,7 +106,7 @@ void GradientStep::reduce(int stage) {
 
 at::Tensor GradientStep::tied_gradient(int layer) const {
   const LayerState& state = parts_.layers.at(layer);
-  return state.gradients.narrow(0, 0, state.shared.front().count);  // rows of the table
+  return state.gradients.narrow(0, 0, state.shared.front().count);  // the table comes first
 }
 
 void GradientStep::reduce_tied() {
@@ -130,7 +130,7 @@ void GradientStep::reduce_tied() {
   Transfer sending = (is_lower ? up : down).send(own, peer, /*tag=*/0, what);
   Transfer receiving = (is_lower ? down : up).receive(at::empty_like(own), peer, /*tag=*/0, what);
   receiving.wait();
-  sending.wait();  // the message is read from where the sum is written
+  sending.wait();  // the message must have left before the sum overwrites it
   own.add_(receiving.tensor());
 }
 

@@ -13,7 +13,8 @@ namespace frostpipe {
 
 /// The result of a rank's part of one iteration.
 struct IterationResult {
-  /// Mean over the mini-batch's samples; 0 on ranks without trainable layers.
+  /// The mini-batch's mean loss per sample or, if tokens have labels, per labelled token (Samples::loss_terms); 0 on
+  /// ranks without trainable layers.
   double loss = 0;
   /// Squared L2 norm of each block's reduced gradients before clipping; empty on ranks without trainable layers.
   std::vector<double> block_square_sums;
@@ -21,9 +22,9 @@ struct IterationResult {
 
 /// The optimizer step at the end of an iteration.
 struct IterationUpdate {
-  UpdateRule rule;           // its gradient_divisor is replaced by that of clipping
+  UpdateRule rule;           // clipping replaces its gradient_divisor
   double gradient_clip = 0;  // maximum norm; 0 = no clipping
-  bool applied = true;       // if false, OPTIMIZER_STEP does nothing, and the caller can inspect the gradients
+  bool applied = true;       // if false, OPTIMIZER_STEP updates nothing, and the caller can inspect the gradients
 };
 
 /// An OPTIMIZER_STEP that lacks only the gradient norm, because a peer was lost during its all-reduce. Other ranks may
@@ -47,35 +48,36 @@ class GradientStep {
   void update(int stage);
   /// True if every trainable stage of the rank has been updated.
   bool is_done() const { return num_updated_ == num_stages_; }
-  /// Returns, after the first update() has thrown PeerLost, this rank's updates if they lack only the norm. Returns
+  /// Called after update() has thrown PeerLost: returns this rank's update if it lacks only the gradient norm. Returns
   /// nothing on a GPU, where data of other ranks may be missing too.
   std::optional<InterruptedUpdate> interrupted() const;
-  /// Returns the norm before clipping, on which all ranks agree. Only for the CPU, after the first update().
+  /// Returns the gradient norm before clipping, the same on all ranks. Only on a CPU, after the first update().
   double gradient_norm() const;
   /// Starts to copy the figures of result() to the host. Call it after the first update(), and again after replaying
   /// captured work.
   void bring_result();
-  /// Returns the result: empty without an update(), otherwise valid when the device has completed bring_result().
-  /// Throws RuntimeFailure if the gradient norm is not finite. On the CPU, update() throws it before anything changes.
+  /// Returns the result: empty if update() was not called, otherwise valid when the device has completed
+  /// bring_result(). Throws RuntimeFailure if the gradient norm is not finite. On the CPU, update() throws it before
+  /// anything changes.
   IterationResult result() const;
 
  private:
   /// Returns the gradients that may be nonzero in this iteration, for each trainable layer of the stage.
   std::map<int, TouchedGradients> touched_gradients(int stage) const;
-  /// Sums gradients of whole parameters over the tensor ranks; with sequence parallelism each rank has only the
-  /// contribution of its own tokens.
+  /// Sums gradients of whole parameters over the tensor ranks. Needed with sequence parallelism, with which each rank
+  /// has only the contribution of its own tokens.
   void sum_over_tensor_ranks(int stage);
   /// Replaces the tied gradients of the first and the last stage by their sum.
   void reduce_tied();
-  /// Returns the tied part of a layer's gradients, which is divided among tensor ranks.
+  /// Returns the gradients of a layer's tied table, or of this tensor rank's rows of it.
   at::Tensor tied_gradient(int layer) const;
   /// Returns float64 on the device: [0, blocks) squared norms per block, then that of all other layers, then the loss.
   at::Tensor own_figures();
   void agree_on_norm();
   /// Returns an undefined tensor if no stage of this rank has a loss.
   at::Tensor loss() const;
-  /// Returns the squared norm that this rank contributes: only the first replica contributes, since all have equal
-  /// gradients, and of the tensor ranks only the first for whole parameters.
+  /// Returns the squared norm that a rank of the first replica contributes for a layer. Parameters that every tensor
+  /// rank holds whole count only on the first tensor rank, and tied ones only in the embedding.
   at::Tensor square_sum(int layer, const TouchedGradients& touched) const;
 
   const Phase& phase_;

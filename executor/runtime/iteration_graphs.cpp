@@ -13,10 +13,10 @@ namespace frostpipe {
 
 std::optional<std::string> why_not_captured(const Phase& phase, double dropout) {
   if (phase.layout.tensor_parallel_size > 1) return "tensor ranks share the layers";
-  if (phase.cache.on) return "it reads a cache";
+  if (phase.cache.on) return "it uses the activation cache";
   if (num_slices(phase) > 1) return "samples are cut into token slices";
   if (weight_delay(phase) > 0) return "updates are delayed";
-  if (dropout > 0) return "values are dropped";
+  if (dropout > 0) return "dropout is on";
   return std::nullopt;
 }
 

@@ -17,15 +17,17 @@
 
 namespace frostpipe {
 
-/// Returns why forwards and backwards of a phase cannot be captured as CUDA graphs, for the user; nothing if they can.
+/// Returns why the forwards and backwards of a phase cannot be captured as CUDA graphs, as a text for the user; nothing
+/// if they can.
 std::optional<std::string> why_not_captured(const Phase& phase, double dropout);
 
-/// True if the gradient reduction and the update can be captured too: they involve no other rank, and the optimizer is
+/// True if the gradient reduction and the update can be captured too: there is only one rank, and the optimizer is
 /// AdamW.
 bool captures_update(const Phase& phase, Optimizer optimizer);
 
 /// The CUDA graphs of a rank's iterations, one per action. The first iteration with samples of certain lengths runs
-/// eagerly; in the second one actions are captured and replayed, and later ones replay them until the lengths change.
+/// eagerly, the second one captures each action and replays it, and later ones replay all actions until the lengths
+/// change.
 class IterationGraphs {
  public:
   /// The device must support graphs. Construct it before the first iteration, so that cuBLAS's workspaces for captures
@@ -37,8 +39,8 @@ class IterationGraphs {
   bool begin(const std::vector<std::int64_t>& lengths);
   /// Releases the graphs and their memory; the next iteration runs eagerly.
   void reset();
-  /// Returns a rule that reads learning rate and step from device memory. Everything else in the rules must be the same
-  /// in all iterations.
+  /// Copies the rule's learning rate and step to device memory, and returns a rule that reads them from there. The rest
+  /// of the rule must be the same in all iterations.
   UpdateRule on_device(const UpdateRule& rule);
   /// True if the iteration's actions are being captured.
   bool captures() const { return mode_ == Mode::capture; }
@@ -54,7 +56,7 @@ class IterationGraphs {
   std::unique_ptr<DeviceGraphs> graphs_;  // by action
   Mode mode_ = Mode::eager;
   std::vector<std::int64_t> lengths_;
-  DeviceCopies copies_;  // made in the eager iteration
+  DeviceCopies copies_;  // tensors that the eager iteration has copied to the device
   std::size_t next_action_ = 0;
   at::Tensor rate_and_step_;
 };

@@ -14,9 +14,9 @@
 
 namespace frostpipe {
 
-/// The part of each message that a tensor rank sends to and receives from pipeline ranks on other nodes; there the
-/// tensor ranks gather the whole message. So each message crosses to the other node once, and not once for each tensor
-/// rank (Megatron-LM's scatter and gather, docs/papers.md).
+/// The part of each message that a tensor rank sends to and receives from pipeline ranks on other nodes. The tensor
+/// ranks of the receiver gather the whole message. So each message crosses to the other node once, and not once for
+/// each tensor rank (Megatron-LM's scatter and gather, docs/papers.md).
 struct PartOfMessages {
   TensorSlice slice{};                     // of this tensor rank
   std::vector<bool> is_on_another_node{};  // by pipeline rank; empty: messages are sent whole
@@ -27,7 +27,7 @@ struct RankMessages {
   int pipeline_rank = 0;
   std::vector<int> ranks;  // ranks of this rank's pipeline, by pipeline rank
   PartOfMessages part{};
-  /// The pipeline rank that runs a stage for a micro-batch, by both.
+  /// The pipeline rank that runs a stage for a micro-batch, by (stage, micro-batch).
   std::map<std::pair<int, int>, int> pipeline_ranks;
   int num_stages = 1, num_micro_batches = 1, num_slices = 1;
   int first_trainable_stage = 0;
@@ -36,15 +36,16 @@ struct RankMessages {
   std::map<Action, std::vector<Action>> arrived_before;
 };
 
-/// Returns the messages of a pipeline rank. `lowered` must have a body only. `ranks` are those of its pipeline ranks.
+/// Returns the messages of a pipeline rank. `lowered` must have a body only, without prologue and epilogue. `ranks` are
+/// the ranks of this rank's pipeline, by pipeline rank.
 RankMessages messages_of(const Schedule& lowered, int pipeline_rank, std::vector<int> ranks, PartOfMessages part = {});
 /// Returns the number of tags that an iteration's messages use.
 int num_tags(const RankMessages& messages);
 
-/// How many receives are posted before they are needed.
+/// The number of receives that are posted before they are needed.
 enum class PostedReceives {
-  none,   // post each one when it is needed: with NCCL an earlier one could block the work that it waits for
-  ahead,  // as many as the receive queues say
+  none,   // each one is posted when it is needed: with NCCL an earlier one could block the work that it waits for
+  ahead,  // as many as the receive queues say (ReceiveQueue::ahead)
   all,    // all receives of the iteration
 };
 
@@ -54,21 +55,22 @@ enum class PostedReceives {
 /// byte, which it sends when it posts the receive; the receive completes at least a link's latency after that.
 class MessageExchange {
  public:
-  /// How an iteration receives.
+  /// The settings of an iteration's receives.
   struct Receives {
     PostedReceives posted;
-    std::function<bool(const Action&)> is_left_out;         // messages that are skipped
-    std::function<at::Tensor(const Action& receive)> make;  // makes an uninitialized tensor
+    std::function<bool(const Action&)> is_left_out;         // true for a message that is skipped
+    std::function<at::Tensor(const Action& receive)> make;  // makes the tensor to receive into
   };
   /// `first_tag` is the first of num_tags() tags, which no other iteration in progress may use. All arguments must
   /// outlive the exchange.
   MessageExchange(const RankMessages& messages, int first_tag, ActiveGroups& groups, SendsAhead& ahead,
                   Receives receives);
 
+  /// Starts to send a tensor; with a frozen stage, first waits as SendsAhead says.
   void send(const Action& action, const at::Tensor& tensor);
-  /// Receives of one kind from one rank must be called in the order of their queue.
+  /// Waits for a message and returns it. Receives of one kind from one rank must be called in the order of their queue.
   at::Tensor receive(const Action& action);
-  /// Waits until all sends of trainable stages have arrived.
+  /// Waits until all sends of trainable stages, and all requests, have arrived.
   void finish();
 
  private:

@@ -42,7 +42,7 @@ void RankSession::start_with(const Phase& phase, int step, HeldLayers held, cons
     if (state.trains()) state.gradients.zero_();  // may be nonzero after an interrupted iteration
     state.older = {};                             // moves bring the newest weights only
   }
-  // Their weights are those of the step at which the phase begins; layers that it freezes may have trained until then.
+  // The weights are those of step `step`. Layers that the phase freezes may have trained until then.
   freeze_before(phase.first_trainable_layer, layers_, offloaded_);
   carry_out(moves, phase, factory_, communicator_, layers_, offloaded_);
   finish_moves();
@@ -82,7 +82,7 @@ void RankSession::enter(const Phase& phase) {
   reconfigure(reconfiguration, phase, factory_, communicator_, layers_, offloaded_);
   finish_moves();
   if (reconfiguration.regroup || !reconfiguration.moves.empty())
-    device_.release_kept_memory();  // ranks that share the device may need it now
+    device_.release_kept_memory();  // other ranks on the same device may need the memory now
   phase_ = phase;
   from_step_ = phase.from_step;
   if (reconfiguration.regroup) form_groups();

@@ -41,8 +41,8 @@ class RankSession {
   /// Begins a phase with layers that ranks still hold after a loss: `moves` bring each rank its missing layers, and
   /// trainable layers that the phase freezes are frozen.
   void start_with(const Phase& phase, int step, HeldLayers held, const std::vector<TensorMove>& moves);
-  /// Ends the session and returns its layers; nothing if it was interrupted during a reconfiguration, or after an
-  /// update that the host has not waited for.
+  /// Ends the session and returns its layers; nothing if the loss of a rank has interrupted it during a
+  /// reconfiguration, or during or after an update for which the host has not waited.
   std::optional<HeldLayers> release();
   /// Changes to another phase. Must be called by all ranks at the same step.
   void enter(const Phase& phase);
@@ -66,7 +66,7 @@ class RankSession {
   bool reports_figures() const;
 
  private:
-  /// Waits for the moves.
+  /// Waits for the device, so that all moves are done. Throws PeerLost if a rank was lost meanwhile.
   void finish_moves();
   void form_groups();
   /// With delayed updates, gives each trainable layer two equal versions of its weights unless it has two already.
@@ -80,7 +80,7 @@ class RankSession {
   DType dtype_;
   Phase phase_;
   int from_step_ = 0;
-  bool whole_ = false;
+  bool whole_ = false;  // false while layers move
   std::int64_t tied_values_ = 0;
   /// Returns the number of tied values in this phase.
   std::int64_t tied_values() const { return phase_.first_trainable_layer == 0 ? tied_values_ : 0; }

@@ -34,7 +34,7 @@ at::Tensor held_values(const LayerState& state, const at::Tensor& flat, const Sh
   return is_all_of(part, state) ? flat : taken(state.whole, flat, state.slice, part);
 }
 
-/// Copies the values that both have of a layer.
+/// Copies the values that both states have of a layer from `held` to `into`.
 void keep_common_part(const LayerState& held, const LayerState& into) {
   const ShardOfLayer part{.slice = common_part(held.slice, into.slice).value_or(TensorSlice{0, 0, 1})};
   const std::vector<at::Tensor> from = moved_tensors(held, into.trains()), to = moved_tensors(into, into.trains());
@@ -42,8 +42,8 @@ void keep_common_part(const LayerState& held, const LayerState& into) {
     put(into.whole, to[i], into.slice, taken(held.whole, from[i], held.slice, part), part);
 }
 
-/// Returns empty layers that this rank needs in the phase and does not have, and layers of which it needs another part,
-/// with the values that stay.
+/// Makes the layers that this rank needs in the phase and does not have, and those of which it needs another part;
+/// values that it has already are filled in.
 std::map<int, LayerState> layers_to_make(const Phase& after, const StageFactory& factory, int rank,
                                          const std::map<int, LayerState>& layers) {
   std::map<int, LayerState> made;

@@ -14,7 +14,7 @@ void freeze_before(int first_trainable_layer, std::map<int, LayerState>& layers,
                    std::map<int, OffloadedMoments>& offloaded);
 
 /// Moves layers, or tensor ranks' parts of them, to the ranks that need them: weights and, if a move says so, moments.
-/// Releases layers that this rank's stages of `after` do not need; its offloaded tensors then count as host memory.
+/// Releases layers that this rank's stages of `after` do not need; their offloaded tensors then count as host memory.
 /// Must be called by all ranks with the same moves.
 void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const StageFactory& factory,
                Communicator& communicator, std::map<int, LayerState>& layers,

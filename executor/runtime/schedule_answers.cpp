@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t kSendsAhead = 2;  // per stage
 
-/// Returns indices in `samples`, with those of one length together: see attention.h.
+/// Returns the indices in `samples` in the order of their lengths, since attention.h computes consecutive samples of
+/// one length together.
 std::vector<int> sorted_by_length(const Samples& data, std::span<const int> samples) {
   std::vector<int> indices(samples.size());
   std::iota(indices.begin(), indices.end(), 0);
@@ -21,7 +22,8 @@ std::vector<int> sorted_by_length(const Samples& data, std::span<const int> samp
   return indices;
 }
 
-/// Returns a schedule of `batches` forwards of each replica, with the lists by which the phase's ranks train.
+/// Returns a schedule of `batches` forwards of each replica, in which the phase's ranks have the same lists as in
+/// training (layout_of_lists).
 Schedule forwards_of(const Phase& phase, int batches) {
   std::vector<int> pipeline_ranks;
   for (int stage = 0; stage < num_stages(phase); ++stage) pipeline_ranks.push_back(pipeline_rank_of(phase, stage));

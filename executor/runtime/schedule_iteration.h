@@ -1,5 +1,5 @@
 #pragma once
-// Implementation header of ScheduleRunner.
+// For the sources of ScheduleRunner only.
 #include <ATen/core/Tensor.h>
 
 #include <map>
@@ -23,8 +23,8 @@ struct ScheduleRunner::Iteration {
   std::vector<SampleRange> micro_batches;
   std::optional<MessageExchange> exchange{};
   std::optional<GradientStep> gradient_step{};  // set while the schedule's body runs
-  StageTensors inputs{}, output_gradients{};    // by stage, from RECV or a neighbouring stage on this rank to their use
-  StageTensors outputs{}, input_gradients{};    // by stage, until they are sent
+  StageTensors inputs{}, output_gradients{};    // from RECV, or from a neighbouring stage on this rank, to their use
+  StageTensors outputs{}, input_gradients{};    // from their computation until they are sent
 
   SampleRange range_of(const Action& action) const { return micro_batches[*action.micro_batch]; }
   StageCompute& compute(int stage) const { return *parts.stages.at(stage); }

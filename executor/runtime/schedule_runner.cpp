@@ -12,7 +12,7 @@
 namespace frostpipe {
 namespace {
 
-/// Names the action in the memory meter's errors while it lives.
+/// While this object lives, the memory meter's errors name the action.
 class NamedAction {
  public:
   explicit NamedAction(const Action& action) : text_(to_string(action)) { MemoryMeter::set_action(text_.c_str()); }
@@ -73,7 +73,8 @@ ScheduleRunner::ScheduleRunner(const Phase& phase, int rank, const RankParts& pa
       messages_of(flat, pipeline_rank, pipeline_of(lists, place_.replica, place_.tensor), part_of_messages(parts));
 }
 
-/// With sequence parallelism each tensor rank sends its own tokens anyway.
+/// Returns the part of messages to other nodes that this tensor rank sends. With one tensor rank, or with sequence
+/// parallelism, in which each tensor rank sends only its own tokens anyway, messages are sent whole.
 PartOfMessages ScheduleRunner::part_of_messages(const RankParts& parts) const {
   const int t = phase_.layout.tensor_parallel_size;
   PartOfMessages part{.slice = slice_of(place_.tensor, t)};
@@ -157,7 +158,8 @@ void ScheduleRunner::issue(Iteration& iteration, const Action& action) {
     case ActionKind::cache_write: {
       StageCompute& compute = iteration.compute(action.stage);
       const SampleRange range = iteration.range_of(action);
-      // Cache entries outlive a loss, so they must not be made from missing data. Does not wait if no entry is missing.
+      // Cache entries outlive a loss, so they must not be computed from data that has not arrived. Without an entry to
+      // write the host need not wait.
       if (!parts().device.torch_device().is_cpu() && compute.has_to_write(*action.micro_batch, range)) require_whole();
       return compute.cache_write(*action.micro_batch, range);
     }
@@ -205,7 +207,7 @@ std::unique_ptr<ScheduleRunner::Iteration> ScheduleRunner::begin(const MiniBatch
   };
   const auto is_left_out = [&](const Action& action) { return action.micro_batch && tokens(action) == 0; };
   const auto make = [this, tokens](const Action& receive) { return make_received(receive, tokens(receive)); };
-  // The queues suffice only if no micro-batch or slice is left out.
+  // ReceiveQueue::ahead suffices only if no micro-batch or slice is left out.
   const bool is_whole = std::none_of(body_.begin(), body_.end(), is_left_out);
   const PostedReceives ahead = posted_receives();
   const PostedReceives posted = ahead == PostedReceives::none || is_whole ? ahead : PostedReceives::all;

@@ -38,28 +38,29 @@ class ScheduleRunner {
   /// True if the next iteration has begun.
   bool has_begun() const { return begun_ != nullptr; }
 
-  /// Returns the number of optimizer steps that this rank's stages have done, if any. A step that fails because a peer
-  /// is lost may have been done nevertheless.
+  /// Returns the number of optimizer steps of the run that this rank's stages have done; nothing before the first
+  /// update of this runner. A step that fails because a peer is lost may have been done nevertheless.
   std::optional<int> updates() const { return updates_; }
   /// False while an update is in progress on a device that runs asynchronously to the host. After a peer is lost, such
   /// an update may have used data that never arrived.
   bool has_whole_weights() const { return has_whole_weights_; }
 
-  /// Returns the norm of the last update's gradients before clipping; nothing on a device that runs asynchronously to
-  /// the host.
+  /// Returns the norm of the last update's gradients before clipping; nothing before the first update, and on a device
+  /// that runs asynchronously to the host.
   std::optional<double> gradient_norm() const { return gradient_norm_; }
   /// Returns the next update, if it was interrupted and can be completed.
   const std::optional<InterruptedUpdate>& interrupted_update() const { return interrupted_update_; }
 
   /// Runs forwards in evaluation mode and returns the answers to `samples`, one after the other, each of answer_shape.
-  /// The ranks of the last stage know them for the samples of their own replica; all other values are 0. At most
-  /// `max_samples` samples and `max_tokens` tokens are computed at a time (batches_of).
+  /// The first tensor rank of the last stage knows the answers to the samples of its replica; all other values are 0.
+  /// At most `max_samples` samples and `max_tokens` tokens are computed at a time (batches_of). All ranks of the phase
+  /// must call it.
   std::vector<double> answers(const Samples& data, std::span<const int> samples, int max_samples,
                               std::int64_t max_tokens = std::numeric_limits<std::int64_t>::max());
 
-  /// Does the same for token slices on the host, each of a batch of texts that a causal model continues: returns the
-  /// most likely next token of each text, slice after slice. Replicas take the slices in turn. Slices without texts are
-  /// skipped.
+  /// Returns, in the same way, the most likely next token of each text in `slices`, slice after slice. A slice is a
+  /// token slice, on the host, of a batch of texts that a causal model continues. Replicas take the slices in turn.
+  /// Slices without texts are skipped.
   std::vector<double> next_tokens(std::span<const MicroBatch> slices);
 
  private:
@@ -75,8 +76,8 @@ class ScheduleRunner {
   void issue(Iteration& iteration, const Action& action);
   /// Replays an action's graph, or captures it now.
   void issue_captured(Iteration& iteration, const Action& action);
-  /// True for computation, except that of completely frozen stages that send to another rank, whose output may outlast
-  /// the iteration.
+  /// True if graphs are used and the action is computation, or an update that they include. False for forwards of
+  /// completely frozen stages that send to another rank, since their output may outlast the iteration.
   bool is_captured(const Action& action) const;
   void forward(Iteration& iteration, const Action& action);
   void backward(Iteration& iteration, const Action& action);
@@ -86,7 +87,7 @@ class ScheduleRunner {
   void reset_graphs();
   /// Makes the iteration's gradient step, or reuses the captured one.
   void begin_gradient_step(Iteration& iteration, const IterationUpdate& update);
-  /// Returns a tensor to receive into, which is the same in each iteration if the action that uses it is captured.
+  /// Returns a tensor to receive into. It is the same in each iteration if the action that uses it is captured.
   at::Tensor make_received(const Action& receive, std::int64_t tokens);
   /// Returns the parts that all iterations share.
   const RankParts& parts() const { return parts_.front(); }
@@ -94,8 +95,8 @@ class ScheduleRunner {
   at::Tensor make_activation(std::int64_t tokens) { return parts().stages.begin()->second->make_activation(tokens); }
   /// Returns the number of tokens in samples `range` of the mini-batch, or in the action's token slice of them.
   std::int64_t tokens_of(const Action& action, const MiniBatch& batch, SampleRange range) const;
-  /// Returns the micro-batches by their numbers in the list: this replica's, or those of all replicas if the list has
-  /// all.
+  /// Returns the micro-batches by their numbers in the schedule's list: those of this replica, or of all replicas if
+  /// the list has them (layout_of_lists).
   std::vector<SampleRange> micro_batches_of(const MiniBatch& batch) const;
   /// Returns the samples from the first to the last micro-batch that this rank runs.
   SampleRange share_of(const std::vector<SampleRange>& micro_batches) const;
@@ -105,15 +106,15 @@ class ScheduleRunner {
   Phase phase_;
   int rank_;
   std::array<RankParts, 2> parts_;  // with overlap: for even and odd iterations, each with stages of its own
-  MeshCoordinate place_;            // in the layout of the lists
+  MeshCoordinate place_;            // this rank's coordinate in layout_of_lists()
   int num_micro_batches_ = 0, first_micro_batch_ = 0,
       last_micro_batch_ = 0;  // of the list; first and last that this rank runs
-  bool overlaps_ = false;     // whether iterations overlap; the last rank's prologue is empty even then
+  bool overlaps_ = false;     // iterations overlap; even then the last rank's prologue is empty
   std::vector<Action> prologue_, body_, epilogue_;
-  RankMessages messages_;  // for one iteration
+  RankMessages messages_;  // the messages of one iteration
   SendsAhead ahead_;
   std::unique_ptr<Iteration> begun_;
-  bool captures_update_ = false;             // together with forwards and backwards
+  bool captures_update_ = false;             // the update is captured too
   std::unique_ptr<IterationGraphs> graphs_;  // null if graphs are not used
   std::unique_ptr<GraphTensors> graph_tensors_;
   std::optional<int> updates_;

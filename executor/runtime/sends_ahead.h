@@ -10,8 +10,8 @@
 namespace frostpipe {
 
 /// Messages of completely frozen stages that are in progress. No message comes back to show that they have arrived, so
-/// a stage waits for its oldest one before it has more than `most` in progress. If that is the number per iteration,
-/// the stage is at most one iteration ahead of its receiver.
+/// a stage waits for its oldest one before it has more than `most` in progress. If `most` is the number of a stage's
+/// messages per iteration, the stage is at most one iteration ahead of its receiver.
 class SendsAhead {
  public:
   explicit SendsAhead(std::size_t most) : max_(most) {}

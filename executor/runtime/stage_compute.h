@@ -39,23 +39,24 @@ class StageCompute {
   virtual at::Tensor make_activation(std::int64_t tokens) const = 0;
 
   /// Called before the first action of an iteration. `share` is this replica's part of `batch`; `next_share` is that of
-  /// the next mini-batch, to read ahead (null at the end of the run). Both must outlive the iteration.
+  /// `next`, the mini-batch to read ahead, which is null at the end of the run and if iterations overlap. Both
+  /// mini-batches must outlive the iteration.
   virtual void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next,
                                SampleRange next_share) = 0;
   /// Called after begin_iteration() if another iteration is in progress: this one uses the newest weights, which become
   /// the older ones when the other ends.
   virtual void use_newest_weights() {}
 
-  /// Waits for the cached activations of the micro-batch. Called before each of its token slices; the first call does
-  /// everything.
+  /// Gets the cached activations of the micro-batch. Called before each of its token slices; only the first call has an
+  /// effect.
   virtual void cache_read(int micro_batch, SampleRange range) = 0;
   /// Runs F of a micro-batch (samples `range` of the mini-batch) or of one of its token slices. `input` is undefined on
   /// the first stage. Returns the activation to send; undefined on the last stage.
   virtual at::Tensor forward(Part part, SampleRange range, at::Tensor input) = 0;
   /// True if cache_write() would store anything, for which activations are copied from the device.
   virtual bool has_to_write(int /*micro_batch*/, SampleRange /*range*/) const { return true; }
-  /// Stores the micro-batch's activations at the frozen boundary. Called after each of its token slices; acts after the
-  /// last.
+  /// Stores the micro-batch's activations at the frozen boundary. Called after each of its token slices; only the last
+  /// call has an effect.
   virtual void cache_write(int micro_batch, SampleRange range) = 0;
   /// Runs B. `gradient` is that of the output, undefined on the last stage, which adds its loss to loss(). Returns the
   /// gradient of the input; undefined unless the previous stage trains.
@@ -80,8 +81,8 @@ class StageCompute {
   /// on the first stage. The last stage returns the model's answers on the host, as answers_of() does.
   virtual at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) = 0;
   virtual AnswerShape answer_shape() const = 0;
-  /// Does the same for a token slice on the host, in which every text has tokens. The last stage of a causal model
-  /// returns the most likely token after the last one of each text, on the host, [texts] int64.
+  /// Does the same as evaluate() for a token slice on the host, in which every text has tokens. The last stage of a
+  /// causal model returns the most likely token after the last one of each text, on the host, [texts] int64.
   virtual at::Tensor next_tokens(const MicroBatch& /*slice*/, at::Tensor /*input*/) {
     FROSTPIPE_CHECK(false, "only a language model goes on with texts");
   }

@@ -8,8 +8,8 @@
 
 namespace frostpipe {
 
-/// Runs the layers of a Transformer stage forward with their current weights, without a graph. All references must
-/// outlive it.
+/// Runs the layers of a Transformer stage forward with their current weights, without an autograd graph. `config` and
+/// `layers` must outlive it.
 class StageForward {
  public:
   StageForward(const TransformerConfig& config, const std::map<int, LayerState>& layers,
@@ -28,9 +28,9 @@ class StageForward {
   at::Tensor up_to(int end, at::Tensor input, const MicroBatch& batch) const;
   /// Runs the frozen layers; `batch` is that of a training step.
   at::Tensor frozen(at::Tensor input, const MicroBatch& batch) const;
-  /// Runs the frozen layers for each sample from the layer of its cached row on. Samples join on the way, so that a
-  /// layer runs once for all samples that need it. `rows` are those of all tensor ranks, and for a token slice those of
-  /// the slice only.
+  /// Runs the frozen layers for each sample from the layer of its cached rows on (from the start if these are missing).
+  /// A layer runs once for all samples that need it. `rows` are those of all tensor ranks, and for a token slice those
+  /// of the slice only.
   at::Tensor frozen_from(const CachedRows& rows, const MicroBatch& batch) const;
 
  private:

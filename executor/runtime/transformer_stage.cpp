@@ -29,7 +29,8 @@
 namespace frostpipe {
 namespace {
 
-/// Autograd graphs end at stage boundaries: a stage's input is a leaf, whose gradient is sent back.
+/// A stage of a Transformer. Autograd graphs end at stage boundaries: a stage's input is a leaf, whose gradient is sent
+/// back.
 class TransformerStage final : public StageCompute {
  public:
   TransformerStage(const TransformerStageInputs& inputs, const Phase& phase, int stage,
@@ -281,7 +282,7 @@ class TransformerStage final : public StageCompute {
   bool trains_ = false;          // some layer of this stage is trainable
   bool sends_backward_ = false;  // the previous stage trains too
   CachedShare cached_share_{nullptr, 0};
-  bool gathers_boundary_ = false;  // the last frozen layer is here (for the cache)
+  bool gathers_boundary_ = false;  // with a cache: this stage has the last frozen layer
   ActivationCache* writes_ = nullptr;
 
   const MiniBatch* batch_ = nullptr;
@@ -292,7 +293,7 @@ class TransformerStage final : public StageCompute {
   std::map<Part, InFlight> in_flight_;              // from F to B or I
   std::map<Part, WeightGradients> before_weights_;  // from I to W
   at::Tensor loss_;                                 // undefined before the first micro-batch
-  at::Tensor loss_terms_;  // of the mini-batch: Samples::loss_terms, on the device; of the last stage
+  at::Tensor loss_terms_;  // on the last stage: the mini-batch's Samples::loss_terms, on the device
   at::Tensor
       captured_loss_;  // replaces loss_ with graphs: the same tensor in each iteration, 0 before the first micro-batch
 };

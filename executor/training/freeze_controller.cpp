@@ -18,7 +18,7 @@ void FreezeController::record(const std::vector<double>& block_square_sums) {
 }
 
 std::vector<double> FreezeController::agreed_sums(Communicator& communicator) const {
-  // One row per rank: adding zeros changes no bit.
+  // Each rank fills a row of its own, and the rows are summed: adding zeros changes no bit.
   const std::size_t width = norm_sums_.size() + 1;
   std::vector<double> rows(width * communicator.world_size(), 0.0);
   const std::ptrdiff_t own = static_cast<std::ptrdiff_t>(width) * communicator.rank();

@@ -8,11 +8,12 @@
 
 namespace frostpipe {
 
-/// Provides the freeze rule with the norms of every block's gradients, the same on all ranks.
+/// Asks the freeze rule, to which it gives the norms of every block's gradients, bitwise the same on all ranks.
 class FreezeController {
  public:
   FreezeController(const FreezePolicy& policy, int num_blocks, int num_steps);
-  /// Call it after every step, on every rank; `block_square_sums` is empty on ranks without trainable layers.
+  /// Records the squared norms of the blocks' gradients in a step. Call it after every step, on every rank;
+  /// `block_square_sums` is empty on ranks without trainable layers.
   void record(const std::vector<double>& block_square_sums);
   /// True before a step at which the rule decides; the same on all ranks.
   bool decides_before(int step, int frozen) const { return rule_->asks_before(step, frozen); }
@@ -20,8 +21,8 @@ class FreezeController {
   /// the same on all.
   int decide(int step, int frozen, Communicator& communicator);
 
-  /// Call it when a freeze has cost too much accuracy: nothing freezes before `step`, and from then on half as many
-  /// blocks at once as before.
+  /// Call it when a freeze has cost too much accuracy: nothing freezes before `step`, and from then on a decision
+  /// freezes half as many blocks as before, rounded up.
   void slow_down(int step);
 
   /// Returns the state for restore() of a controller with the same rule. It is complete on a rank that has trained
@@ -31,7 +32,8 @@ class FreezeController {
   void restore(const std::vector<double>& state, const std::string& source);
 
  private:
-  /// Returns the sums and their number, from a rank that has recorded all steps.
+  /// Returns the sums of norms by block, and then the number of recorded steps, from the rank that has recorded the
+  /// most.
   std::vector<double> agreed_sums(Communicator& communicator) const;
 
   std::unique_ptr<FreezeRule> rule_;

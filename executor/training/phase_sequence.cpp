@@ -15,7 +15,7 @@ FreezeController controller_of(const RunContext& run) {
   return FreezeController(run.options.freeze, num_blocks(run.model), run.num_steps);
 }
 
-/// Removes the phases from the first one on that freezes more than the current phase, which comes first.
+/// Removes the first phase that freezes more than the current one, which is phases.front(), and all phases after it.
 void leave_freezes_to_rule(std::vector<Phase>& phases) {
   const int frozen = phases.front().first_trainable_layer;
   const auto freezes = [&](const Phase& phase) { return phase.first_trainable_layer > frozen; };
@@ -50,7 +50,8 @@ std::optional<Phase> PhaseSequence::next(int step, RendezvousRound& round, const
 
 bool PhaseSequence::changes_at(int step) const { return !upcoming_.empty() && upcoming_.front().from_step <= step; }
 
-/// Returns the phases after the rule has frozen more layers; the same on all ranks.
+/// Returns the phases from `step` on after the rule has decided to freeze the layers before `first_trainable_layer`;
+/// the same on all ranks. Adds the decision to `decisions` if it has an explanation.
 std::vector<Phase> PhaseSequence::decided(int first_trainable_layer, int step, RendezvousRound& round,
                                           const RunRecorder& recorder, std::vector<Decision>& decisions) const {
   const Nanoseconds measured_ns = recorder.median_iteration_ns();
@@ -76,7 +77,7 @@ std::vector<Phase> PhaseSequence::decided(int first_trainable_layer, int step, R
   return broadcast(std::move(phases), step, round);
 }
 
-/// Sends rank 0's phases to all ranks, as a plan that starts with them, so that there is one format.
+/// Returns rank 0's phases on all ranks. They are sent as a plan that starts with them, so that there is one format.
 std::vector<Phase> PhaseSequence::broadcast(std::vector<Phase> phases, int from_step, RendezvousRound& round) const {
   TrainingPlan carrier = run_.options.plan;
   carrier.phases = std::move(phases);
@@ -121,7 +122,8 @@ std::vector<Phase> PhaseSequence::restored(const Checkpoint& snapshot, Rendezvou
   return result;
 }
 
-/// Returns phases in place of those whose layouts need lost ranks.
+/// Returns phases that replace `lost`, whose layouts need lost ranks. Throws on all ranks if no layout fits:
+/// RuntimeFailure with the reason, but PeerLost on ranks that need not report it.
 std::vector<Phase> PhaseSequence::with_another_layout(const std::vector<Phase>& lost, int step,
                                                       RendezvousRound& round) {
   std::vector<Phase> phases;

@@ -9,9 +9,9 @@
 
 namespace frostpipe {
 
-/// Knows the remaining phases of the run. They are those of the plan until the freeze rule decides, or a loss removes
-/// ranks of a layout: then rank 0 re-plans and broadcasts the result. Phases of the plan that would freeze more layers
-/// begin only if the plan decides what freezes (FreezePolicy::Rule::plan). The sequence is the same on all ranks.
+/// The remaining phases of the run, the same on all ranks. They are those of the plan until the freeze rule decides, or
+/// a loss removes ranks of a layout: then rank 0 re-plans and broadcasts the result. Phases of the plan that freeze
+/// more layers begin only with FreezePolicy::Rule::plan.
 class PhaseSequence {
  public:
   explicit PhaseSequence(const RunContext& run);
@@ -20,16 +20,17 @@ class PhaseSequence {
   struct State {
     std::vector<double> freeze_rule;  // FreezeController::state()
     std::vector<Phase> upcoming;      // decided but not begun; layouts name ranks
-    std::optional<int> asked_before;  // the last step before which the rule was asked
+    std::optional<int> asked_before;  // the last step before which the rule was asked, if any
   };
   State state() const { return {controller_.state(), upcoming_, asked_before_}; }
-  /// Restores a state() of this round.
+  /// Restores a state() of this rendezvous round.
   void go_back(const State& state);
 
   /// Restores the state from a snapshot and returns the phase to continue with, from the snapshot's step on. Must be
   /// called by all ranks.
   Phase restore(const Checkpoint& snapshot, RendezvousRound& round);
-  /// Describes the alternatives considered in the last restore(), if the snapshot's layouts have lost ranks.
+  /// Returns a text on the alternatives that the last restore() has considered; "" unless the snapshot's layouts have
+  /// lost ranks.
   const std::string& choice_after_loss() const { return choice_after_loss_; }
 
   /// Records the squared norms of the blocks' gradients for the freeze rule. Call it after every step, on every rank.
@@ -38,12 +39,12 @@ class PhaseSequence {
   /// freeze rule's decisions to `decisions`.
   std::optional<Phase> next(int step, RendezvousRound& round, const RunRecorder& recorder,
                             std::vector<Decision>& decisions);
-  /// True if a phase that has been decided begins at `step`. With delayed updates there are no others, since only the
-  /// plan freezes.
+  /// True if a phase that has been decided begins at `step`. With delayed updates every phase is decided in advance,
+  /// since only the plan freezes.
   bool changes_at(int step) const;
   /// Removes the phase that next() has returned, when it begins.
   void begin_next() { upcoming_.erase(upcoming_.begin()); }
-  /// Called when a freeze is undone; calls FreezeController::slow_down().
+  /// Called when a freeze is undone, see FreezeController::slow_down().
   void slow_down(int step) { controller_.slow_down(step); }
 
  private:

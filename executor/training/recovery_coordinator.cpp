@@ -15,7 +15,7 @@
 namespace frostpipe {
 namespace {
 
-/// Returns "2 x 1" for stages x replicas, with tensor ranks "2 x 1 x 2", for an operator plan "2 devices".
+/// Returns "2 x 1" for 2 stages and 1 replica, "2 x 1 x 2" with 2 tensor ranks, or "2 devices" for an operator plan.
 std::string layout_text(const Phase& phase) {
   const ParallelLayout& layout = phase.layout;
   if (!phase.operator_plan.empty())
@@ -42,7 +42,7 @@ void RecoveryCoordinator::start(const ScalarLog& scalars) {
   restore_layers(state_.restore(snapshot, round_), snapshot,
                  {.checkpoint = folder.empty() ? nullptr : &snapshot, .inventories = {}});
   communicator.control_group().barrier();
-  // Virtual time starts at the same moment on all ranks; earlier delays are not part of the rehearsal.
+  // Virtual time starts now on all ranks; earlier delays are not part of the rehearsal.
   if (VirtualClock* const clock = run_.device->virtual_clock()) clock->synchronize();
   if (!folder.empty()) {
     state_.summary.recoveries.push_back({.step = state_.step,
@@ -55,7 +55,7 @@ void RecoveryCoordinator::start(const ScalarLog& scalars) {
       run_.callbacks.note(fmt::format("goes on with step {} of {}, from {}", state_.step, run_.num_steps, folder));
   }
   if (round_.is_first() && round_.lacks_ranks())
-    run_.callbacks.note(fmt::format("{} of the plan's {} ranks {} there: planned anew for them ({})",
+    run_.callbacks.note(fmt::format("{} of the plan's {} ranks {} present: re-planned for them ({})",
                                     communicator.world_size(), run_.options.plan.world_size,
                                     communicator.world_size() == 1 ? "is" : "are",
                                     layout_text(round_.session().phase())));
@@ -63,8 +63,8 @@ void RecoveryCoordinator::start(const ScalarLog& scalars) {
   state_.clock.begin_loop(run_.device->now_ns());
 }
 
-/// Must be called on rank 0 only. Returns the checkpoint to resume from, "" if there is none, and removes the files of
-/// another run.
+/// Must be called on rank 0 only. Returns the folder of the checkpoint to resume from, "" if there is none, and removes
+/// the files of another run.
 std::string RecoveryCoordinator::prepare_run_folder(const ScalarLog& scalars) {
   const TrainOptions& options = run_.options;
   const std::optional<Checkpoint> found = checkpoint_to_resume(options, state_.settings, run_.callbacks.note);
@@ -82,16 +82,16 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
   const Nanoseconds connected = steady_now_ns();
   VirtualClock* const clock = run_.device->virtual_clock();
   if (clock)
-    clock->begin_host_time();  // ends the recovery's host time; a spare has had the others' time only since it
-                               // is connected
+    clock->begin_host_time();  // for a spare, whose clock has had the time of the others only since it is connected;
+                               // the host time of survivors has begun already
   Communicator& communicator = round_.communicator();
   const std::vector<RankInventory> inventories = gather_inventories();
   const std::vector<SurvivorMemory> memories = memories_of(inventories);
   const auto find_whole = [&](const std::optional<Checkpoint>& stored) {
     return whole_memory(memories, stored, run_.num_layers(), optimizer_moments(run_.options.plan.optimizer));
   };
-  // The newest checkpoint is needed if the survivors' memory is incomplete, and for offloaded moments that a lost rank
-  // had. Hosts collect their shares of it only if necessary.
+  // The newest checkpoint is needed if the survivors' memory is incomplete, and for offloaded moments that only a lost
+  // rank had. If ranks may be on several hosts, these exchange their shares of it only if necessary.
   std::optional<Checkpoint> stored;
   if (round_.is_watched_by_launcher() || !find_whole(std::nullopt)) stored = newest_stored();
   const SurvivorMemory* const whole = find_whole(stored);
@@ -116,7 +116,7 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
   LayerSource layers{.checkpoint = from_memory || !stored ? nullptr : &*stored, .inventories = {}};
   if (from_memory) {
     layers.inventories = whole->inventories;
-  } else {  // before layers are made again, since both would not fit, and a further loss must not find the old ones
+  } else {  // now: old and new layers would not fit together, and a further loss must not find the old ones
     held_.reset();
     inventory_ = {};
   }
@@ -137,7 +137,8 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
   if (!recovery.choice.empty()) run_.callbacks.note(fmt::format("step {}: {}", recovery.step, recovery.choice));
 }
 
-/// Returns the inventories by rank, after completing steps that a loss has interrupted at their end.
+/// Returns the inventories by rank, after completing updates in which the loss of a rank has left this rank without the
+/// gradient norm.
 std::vector<RankInventory> RecoveryCoordinator::gather_inventories() {
   if (!held_ && !inventory_.layers.empty()) inventory_ = {};
   std::vector<RankInventory> inventories;
@@ -165,7 +166,7 @@ std::optional<Checkpoint> RecoveryCoordinator::newest_stored() {
   return folder.empty() ? std::nullopt : std::optional(read_checkpoint(folder));
 }
 
-/// Gets the snapshots of the run from ranks that know it, on all ranks.
+/// Returns, on all ranks, a snapshot of the run from each rank in ranks_that_can_describe_run().
 std::vector<SurvivorMemory> RecoveryCoordinator::memories_of(const std::vector<RankInventory>& inventories) {
   Communicator& communicator = round_.communicator();
   std::vector<SurvivorMemory> memories;
@@ -188,8 +189,8 @@ Nanoseconds RecoveryCoordinator::longest_time_since(int step) {
   return static_cast<Nanoseconds>(*std::max_element(spent.begin(), spent.end()));
 }
 
-/// Sets all ranks' peaks in the phase that the loss has ended, of which the rank that described the run knows only its
-/// own.
+/// Sets the memory peaks of all ranks in the phase that the loss has ended. The rank that described the run knows only
+/// its own.
 void RecoveryCoordinator::learn_peaks(RunSummary& run) {
   if (run.phases.empty()) return;
   PhaseSummary& last = run.phases.back();
@@ -200,7 +201,8 @@ void RecoveryCoordinator::learn_peaks(RunSummary& run) {
   }
 }
 
-/// Replaces the recoveries by the longest list that a rank knows, since a checkpoint may lack the latest ones.
+/// Replaces the summary's recoveries by the longest list that any rank has, since a checkpoint may lack the latest
+/// ones.
 void RecoveryCoordinator::learn_recoveries() {
   std::vector<Recovery>& recoveries = state_.summary.recoveries;
   for (const std::string& text : round_.communicator().gather(to_json(RunSummary{.recoveries = recoveries}))) {
@@ -223,7 +225,7 @@ void RecoveryCoordinator::take_back_freeze(const AccuracyGate::Baseline& baselin
   round_.checkpoints().set_completed(baseline.step);
   round_.renew_session();
   const Phase phase = state_.restore(checkpoint, round_);
-  // After the figures and before the layers exist: a recovery from these figures then freezes with the same caution.
+  // This precedes restore_layers(), so that a recovery from a loss during it has the slower freeze rule too.
   state_.gate.close();
   state_.phases.slow_down(steps);
   restore_layers(phase, checkpoint, {.checkpoint = &checkpoint, .inventories = {}});
@@ -231,21 +233,21 @@ void RecoveryCoordinator::take_back_freeze(const AccuracyGate::Baseline& baselin
   round_.communicator().control_group().barrier();
   recovery.restoring_ns = steady_now_ns() - begin;
   state_.summary.recoveries.push_back(recovery);
-  // Replaces the checkpoint without this caution: a run that resumed from it would freeze again at once.
+  // Replaces the checkpoint of this step, from which a resumed run would freeze again at once.
   round_.checkpoints().write(state_.snapshot(round_), round_.collect_layers());
   state_.clock.restart_step(run_.device->now_ns());
 }
 
 void RecoveryCoordinator::keep_layers() {
   if (!round_.has_session() || !round_.session().has_phase())
-    return;  // layers kept from before this round are still kept
+    return;  // layers that were kept before this round stay kept
   TrainingSession& session = round_.session();
   inventory_ = {};
   known_phases_ = {round_.with_logical_ranks(session.phase())};
   const PhaseSequence::State to_come = state_.phases.state();
   for (const Phase& phase : to_come.upcoming) known_phases_.push_back(round_.with_logical_ranks(phase));
   PipelineSession* const pipeline = session.pipeline();
-  if (!pipeline) {  // a net's session keeps no layers after a loss, but its progress is reported
+  if (!pipeline) {  // a net's session keeps no layers after a loss, but reports its step, to count lost steps
     inventory_ = {.step = state_.step, .num_recorded = -1, .trainable = {run_.num_layers() - 1}};
     return;
   }
@@ -280,7 +282,7 @@ void RecoveryCoordinator::restore_layers(const Phase& phase, const Checkpoint& s
 void RecoveryCoordinator::start_session(const Phase& phase, LayerSource source) {
   if (!source.inventories.empty()) {
     const std::vector<TensorMove> moves = moves_to_restore(source.inventories, phase);
-    // Not earlier: after a further loss they must be complete for the next round until the session has them.
+    // The layers are taken only now: until the session has them, a further loss must find them complete.
     HeldLayers held = take_held(source.inventories[round_.communicator().rank()]);
     round_.session().pipeline()->start_with(phase, state_.step, state_.embeddings_are_tied, std::move(held), moves);
     return;
@@ -291,7 +293,7 @@ void RecoveryCoordinator::start_session(const Phase& phase, LayerSource source) 
                           .keeps_older_weights = state_.keeps_older_weights});
 }
 
-/// Returns the layers that this rank has kept, without those of another step.
+/// Returns the layers and moments that this rank has kept, without those that `fitting` does not list.
 HeldLayers RecoveryCoordinator::take_held(const RankInventory& fitting) {
   HeldLayers held = std::exchange(held_, std::nullopt).value_or(HeldLayers{});
   std::erase_if(held.layers, [&](const auto& layer) { return std::ranges::count(fitting.layers, layer.first) == 0; });
@@ -301,7 +303,7 @@ HeldLayers RecoveryCoordinator::take_held(const RankInventory& fitting) {
   return held;
 }
 
-/// Adopts the checkpoint's moments of frozen layers that no rank has any more.
+/// Reads, on rank 0, the offloaded moments of frozen layers that no rank has any more from the checkpoint.
 void RecoveryCoordinator::adopt_offloaded(const Checkpoint& checkpoint) {
   PipelineSession& pipeline = *round_.session().pipeline();
   RankSession& session = pipeline.rank();

@@ -21,21 +21,23 @@ class RecoveryCoordinator {
 
   /// Called in the first round: resumes from the checkpoint that TrainOptions::resume names, or begins the run.
   void start(const ScalarLog& scalars);
-  /// Called in later rounds: continues from the survivors' memory, else from the newest intact checkpoint, else from
-  /// the beginning.
+  /// Called in later rounds: continues from the survivors' memory if it is complete, else from the newest intact
+  /// checkpoint, else from the beginning.
   void recover(const RendezvousInfo& info);
-  /// Undoes the freeze after `baseline`, whose checkpoint must be intact, because of `cause`. Writes the checkpoint
-  /// again with the new caution. No other checkpoint may be in progress.
+  /// Undoes the freeze after `baseline`: continues from its checkpoint, which must be intact, with a slower freeze rule
+  /// (FreezeController::slow_down), and writes the checkpoint again with the state of that rule. `cause` is a text for
+  /// the summary. No other checkpoint may be in progress.
   void take_back_freeze(const AccuracyGate::Baseline& baseline, const std::string& cause);
 
-  /// Called by survivors when a round has ended: keeps the layers that this rank has completely, for recover().
+  /// Called by survivors when a round has ended: keeps this rank's layers for recover(), unless moving them was
+  /// interrupted.
   void keep_layers();
 
  private:
   /// The source of layers: a checkpoint, else the ranks' memory (for this rank held_), else the beginning.
   struct LayerSource {
     const Checkpoint* checkpoint = nullptr;
-    std::vector<RankInventory> inventories;  // state of the ranks' memory, by rank; empty: none
+    std::vector<RankInventory> inventories;  // state of the ranks' memory, by rank; empty if it is not the source
   };
 
   std::string prepare_run_folder(const ScalarLog& scalars);

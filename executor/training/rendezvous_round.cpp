@@ -30,7 +30,7 @@ void RendezvousRound::connect(const RendezvousInfo& info) {
   const bool went_through_host = communicator_ && communicator_->uses_host_staging();
   communicator_ = Communicator::connect(self, *run_.device, store_rendezvous_);
   if (is_first() && communicator_->uses_host_staging() && !went_through_host)
-    run_.callbacks.note("ranks share a GPU: what they send each other goes through host memory");
+    run_.callbacks.note("ranks share a GPU: their messages go through host memory");
   find_nodes();
   communicator_->set_nodes(nodes_);
   if (options.emulation && options.emulation->links) {
@@ -43,7 +43,7 @@ void RendezvousRound::connect(const RendezvousInfo& info) {
                                                 : checkpoint_folder_of(root, *communicator_);
 }
 
-/// Finds the node of each rank. Lost hosts can only be inferred from the cluster.
+/// Finds the node of each rank. If ranks are missing in the first round, their hosts are inferred from the cluster.
 void RendezvousRound::find_nodes() {
   const TrainOptions& options = run_.options;
   if (options.num_nodes > 0) {

@@ -12,9 +12,9 @@ namespace frostpipe {
 
 /// The objects that this rank has for one rendezvous round: its connections, and everything that uses them.
 ///
-/// All ranks connect() and open(). After a loss the survivors close_connections() and close(), and begin the next round
-/// with the same object. The activations in the cache are kept. No rank waits for checkpoints that slow disks are still
-/// writing.
+/// All ranks connect() and open(). After a loss the survivors call close_connections() and close(), and begin the next
+/// round with the same object. The activations in the cache are kept. No rank waits for checkpoints that a slow disk is
+/// still writing.
 ///
 /// Ranks are numbered by round. A logical rank is the rank that a process, or the one that it replaces, had in the
 /// first round; it identifies the device of the cluster. Reports and checkpoints name logical ranks.
@@ -24,14 +24,15 @@ class RendezvousRound {
   RendezvousRound(const RunContext& run, StoreRendezvous* store_rendezvous)
       : run_(run), store_rendezvous_(store_rendezvous) {}
 
-  /// Throws InvalidInput if the plan has another number of ranks than were started, unless torchrun has left out those
-  /// of lost hosts.
+  /// Connects the ranks and finds their nodes. Throws InvalidInput if, in the first round, the plan has another number
+  /// of ranks than were started, unless torchrun has left out those of lost hosts.
   void connect(const RendezvousInfo& info);
-  /// Makes a session without layers, and a cache if a phase may use one. `shards` are the parts of the training data,
-  /// one per node.
+  /// Makes a session without layers, a checkpoint manager, and a cache if a phase may use one. `shards` are the parts
+  /// of the training data, one per node.
   void open(const std::vector<std::vector<int>>& shards);
-  /// Closes all connections, even if the round was not opened.
+  /// Closes all connections and abandons the checkpoint in progress, even if the round was not opened.
   void close_connections();
+  /// Releases the session and the communicator.
   void close();
 
   /// Replaces the session by one without layers.
@@ -41,7 +42,7 @@ class RendezvousRound {
   bool is_watched_by_launcher() const { return info_.self.watched_by_launcher; }
   /// Returns the number of nodes in the job, including those without ranks.
   int num_nodes() const;
-  /// True if ranks of the plan are missing.
+  /// True if this round has fewer ranks than the plan.
   bool lacks_ranks() const;
   /// Returns the logical ranks, by rank.
   const std::vector<int>& logical_ranks() const { return info_.logical_ranks; }
@@ -59,8 +60,8 @@ class RendezvousRound {
   /// ranks.
   void set_cache_boundary();
 
-  /// Convert a phase of this round to the form of reports and checkpoints, and back: nothing if no process has a
-  /// logical rank that it needs.
+  /// Convert a phase of this round to the form of reports and checkpoints, and back. with_ranks() returns nothing if a
+  /// logical rank of the phase's layout has no process in this round.
   Phase with_logical_ranks(const Phase& phase) const;
   std::optional<Phase> with_ranks(const Phase& phase) const;
 
@@ -73,7 +74,7 @@ class RendezvousRound {
   RendezvousInfo info_;
   std::unique_ptr<Communicator> communicator_;
   std::vector<int> nodes_;                   // by rank
-  std::vector<int> nodes_of_logical_ranks_;  // of the first round, if this process was in it
+  std::vector<int> nodes_of_logical_ranks_;  // nodes in the first round; empty if this process was not in it
   int num_nodes_ = 1;
   CheckpointFolder checkpoint_folder_;
   std::unique_ptr<NodeCache> cache_;

@@ -7,8 +7,8 @@ namespace frostpipe {
 
 namespace {
 
-/// Returns the process whose GPU this one may take over. Under frostpipe's launcher, which starts all ranks on one
-/// host, local and logical ranks are the same numbers.
+/// Returns the local rank of the process whose GPU this one takes over if it is a spare. Under frostpipe's launcher,
+/// which starts all ranks on one host, that is the logical rank.
 int taken_over_by(const RendezvousInfo& first) {
   return first.self.watched_by_launcher ? first.logical_ranks.at(first.self.rank) : first.self.local_rank;
 }

@@ -8,7 +8,7 @@
 
 namespace frostpipe {
 
-/// The constants of a run in this process. They are equal on all ranks, except the device.
+/// The constants of a run in this process. They are equal on all ranks, except `started_ns` and `device`.
 struct RunContext {
   /// `options` and `callbacks` must outlive it. `first`, the process's first round, selects its GPU.
   RunContext(const TrainOptions& options, const TrainCallbacks& callbacks, const InputsFound& inputs,

@@ -36,7 +36,7 @@ std::span<const StepRecord> between(const std::vector<StepRecord>& steps, int fi
           std::lower_bound(steps.begin(), steps.end(), end, before_step)};
 }
 
-/// Returns the step with recorded spans whose time is nearest to the phase's median.
+/// Returns that step of the phase with recorded spans whose time is nearest to the phase's median.
 int typical_step(const PhaseSummary& phase, const std::vector<StepRecord>& steps, int traced_steps) {
   const auto traced = between(steps, phase.from_step, phase.from_step + std::min(phase.num_steps, traced_steps));
   if (traced.empty()) return phase.from_step;
@@ -134,7 +134,7 @@ std::vector<StepRecord> RunRecorder::remembered_of(const PhaseRecord& record, in
   return steps;
 }
 
-/// Summarizes a phase with at least one step from this rank's knowledge.
+/// Summarizes a phase, which must have at least one step, from this rank's knowledge.
 RunRecorder::Past RunRecorder::close(const PhaseRecord& record, int end_step, const std::vector<double>& found_by_layer,
                                      const std::vector<double>& peaks) const {
   Past past{.phase = record.phase, .summary = {}};
@@ -169,8 +169,9 @@ std::vector<RunRecorder::Past> RunRecorder::past_and_running(int end_step, const
   return all;
 }
 
-/// Must be called by all ranks: combines the figures of the rank that reported them (including the last step), and the
-/// peaks and cache counts of all.
+/// Must be called by all ranks. Returns past_and_running(), the same on all ranks: with the figures of the rank that
+/// reports them, the memory peaks of all ranks and the sum of their cache counts. Sets the figures of the last step,
+/// too.
 std::vector<RunRecorder::Past> RunRecorder::agreed_past_and_running(const CacheCounts& cached) {
   const std::vector<double> found = communicator_->sum(found_in_running_phase(cached)),
                             peaks = communicator_->sum(own_peak());
@@ -255,8 +256,8 @@ Nanoseconds RunRecorder::time_since(int step) const {
   return num_known == 0 ? 0 : static_cast<Nanoseconds>(static_cast<double>(total) / num_known * (num_steps_ - step));
 }
 
-/// Returns all steps of the run on rank 0, and nothing elsewhere. Ranks on other hosts, which have folders of their
-/// own, send what they have written.
+/// Returns all steps of the run on rank 0, and nothing elsewhere. If rank 0's file lacks steps, the ranks that have
+/// written some send them, since hosts may have folders of their own.
 std::vector<StepRecord> RunRecorder::steps_on_first_rank() const {
   const bool is_first = communicator_->rank() == 0;
   std::vector<StepRecord> steps = is_first ? log_.read(num_steps_) : std::vector<StepRecord>{};
@@ -278,7 +279,7 @@ std::vector<StepRecord> RunRecorder::steps_on_first_rank() const {
 void RunRecorder::finish(const CacheCounts& cached, RunSummary& run, TrainingPlan& executed, Trace& whole_run) {
   end_phase(cached);
   std::vector<StepRecord> steps = steps_on_first_rank();
-  // All ranks share one clock, whose zero is the earliest time of any rank.
+  // The times of all ranks are on one clock. They are shifted so that the earliest is 0.
   whole_run = Trace{.num_ranks = num_logical_ranks_, .spans = {}, .events = {}};
   for (int rank = 0; rank < communicator_->world_size(); ++rank) {
     const Trace part =

@@ -13,7 +13,7 @@
 namespace frostpipe {
 
 /// Records a run in progress, and makes its summary. All ranks must call each function at the same point, except
-/// record_*, trace() and history(). Phases and peaks name logical ranks (logical_ranks.h).
+/// record_*, trace(), history() and time_since(). Phases and peaks name logical ranks (logical_ranks.h).
 ///
 /// Figures of steps are written to a file (step_log.h), so that memory and snapshots do not grow with the number of
 /// steps. While a phase runs, its figures are those of its last kRememberedSteps steps; finish() computes the figures
@@ -21,8 +21,8 @@ namespace frostpipe {
 class RunRecorder {
  public:
   static constexpr int kRememberedSteps = 1024;
-  /// The default of `traced_steps`: number of first steps of a phase whose spans are kept. Runs with many spans per
-  /// step pass less.
+  /// The default of `traced_steps`, the number of first steps of a phase whose spans are kept. Runs with many spans per
+  /// step pass a smaller number.
   static constexpr int kTracedSteps = 256;
 
   /// `num_logical_ranks` is the number of ranks in the plan; `folder` is the run's.
@@ -40,23 +40,27 @@ class RunRecorder {
   void end_steps();
   /// Returns the median iteration time of the current phase on the rank that reports figures; 0 before its first step.
   Nanoseconds median_iteration_ns() const;
-  /// Records a step. `reports_figures` says that this rank's figures count and are written. It is a rank of the last
-  /// stage, because ranks of completely frozen stages run ahead. All ranks that train know the loss. Returns false if
-  /// the figures cannot be written.
+  /// Records a step. `reports_figures` says that this rank's figures count and are written to the file. That rank is
+  /// one of the last stage, because ranks of completely frozen stages run ahead. All ranks that train know the loss.
+  /// Returns false if the figures cannot be written.
   bool record_step(const StepRecord& step, bool reports_figures);
-  /// Returns the spans of the running phase, which are kept for its first steps.
+  /// Returns the spans of the running phase, to which the caller adds those of each step. record_step() drops those of
+  /// steps after the first `traced_steps`.
   Trace& trace() { return trace_; }
+  /// Records an event on this rank, such as "evaluation".
   void record_event(const char* name, Nanoseconds begin_ns, Nanoseconds end_ns);
 
-  /// Sets `run` and `executed` to the state so far, phases and the last step, on all ranks alike.
+  /// Sets the phases and the last step of `run`, and the phases of `executed`, as they are so far, the same on all
+  /// ranks.
   void so_far(const CacheCounts& cached, RunSummary& run, TrainingPlan& executed);
-  /// Does the same from this rank's knowledge up to step `num_steps`, without communication: losses and steps as on a
-  /// rank that trains.
+  /// Does the same for the first `num_steps` steps from this rank's knowledge, without communication. Only ranks that
+  /// train know losses.
   void history(int num_steps, const CacheCounts& cached, RunSummary& run, TrainingPlan& executed) const;
   /// Returns this rank's peak in the current phase, by logical rank, if the phase began at that step; all other values
   /// are 0.
   std::vector<double> own_peak_since(int from_step) const;
-  /// Restores the state of so_far() or history(), before step `step`; earlier records are dropped.
+  /// Restores the state that so_far() or history() has returned, before step `step`. It replaces what this rank has
+  /// recorded, except events and spans of earlier steps.
   void restore(const RunSummary& run, const TrainingPlan& executed, int step);
   int num_steps() const { return num_steps_; }
   /// Returns the time that the steps from `step` on took, as far as this rank knows; steps that it no longer remembers
@@ -103,11 +107,11 @@ class RunRecorder {
   std::vector<Past> past_;
   std::optional<PhaseRecord> running_;
   int num_steps_ = 0;            // completed steps
-  std::deque<StepRecord> last_;  // the last ones of these on this rank; in a snapshot only the very last one, as all
-                                 // ranks have it
+  std::deque<StepRecord> last_;  // the last kRememberedSteps of these on this rank; after restore() only the last one,
+                                 // which all ranks have
   StepLog log_;
-  Trace trace_;  // of the current phase
-  Trace whole_;  // of all phases
+  Trace trace_;  // spans of the current phase
+  Trace whole_;  // spans of earlier phases, and events
 };
 
 }  // namespace frostpipe

@@ -13,7 +13,7 @@
 namespace frostpipe {
 namespace {
 
-/// Completes the summary with everything that the recorder does not know.
+/// Fills in the fields of the summary that the recorder does not know.
 void describe(const RunContext& run, int world_size, double wall_seconds, TrainingState& state) {
   const TrainOptions& options = run.options;
   RunSummary& summary = state.summary;
@@ -37,7 +37,7 @@ void describe(const RunContext& run, int world_size, double wall_seconds, Traini
   summary.label_names = run.dataset.label_names;
 }
 
-/// Tells what is kept of a run whose results cannot be written.
+/// Returns a text on what is kept of a run whose results cannot be written.
 std::string kept_of(const TrainOptions& options) {
   const std::vector<std::filesystem::path> checkpoints = checkpoints_in(checkpoints_folder(options));
   return checkpoints.empty()
@@ -60,7 +60,7 @@ void write_results(const RunContext& run, RendezvousRound& round, TrainingState&
   const std::filesystem::path& folder = run.options.output;
   const std::filesystem::path executed_path = folder / "executed_plan.json";
   executed.provenance = provenance_for(executed.provenance, run.options.plan_source, executed_path.string());
-  if (round.is_first()) {  // left by a first rank that was lost here
+  if (round.is_first()) {  // unfinished files are left if an earlier rank 0 was lost at this point
     for (const std::filesystem::path& part : {folder, folder / "model"}) remove_unfinished_files(part);
   }
   try {
@@ -73,7 +73,7 @@ void write_results(const RunContext& run, RendezvousRound& round, TrainingState&
       if (std::filesystem::exists(part)) synchronize_folder(part);
     write_file_atomically(folder / "summary.json", to_json(state.summary));
   } catch (const PeerLost&) {
-    throw;  // finish() is repeated without that rank
+    throw;  // Trainer::finish() is then repeated without that rank
   } catch (const RuntimeFailure& error) {
     throw RuntimeFailure(fmt::format("{}; {}", error.what(), kept_of(run.options)));
   }

@@ -21,7 +21,7 @@ namespace frostpipe {
 
 namespace {
 
-/// Returns a note if samples are clearly longer or shorter than those that the plan was made for; "" otherwise.
+/// Returns a note if samples are longer or shorter by more than 20 % than those that the plan was made for; else "".
 std::string note_on_lengths(const TrainOptions& options, const Dataset& dataset) {
   constexpr double kClearly = 0.2;
   if (!options.plan.workload) return "";

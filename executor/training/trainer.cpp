@@ -75,11 +75,11 @@ void Trainer::join(const RendezvousInfo& info) {
   state_.recorder.join(round_.communicator(), round_.logical_ranks());
   const std::string lacks = round_.cache() ? round_.cache()->note() : "";
   if (round_.is_first() && !lacks.empty() && lacks != state_.summary.cache_note)
-    run_.callbacks.note(fmt::format("activation cache: {}; what it does not hold is computed", lacks));
+    run_.callbacks.note(fmt::format("activation cache: {}; activations that it does not hold are computed", lacks));
 }
 
-/// Called after a loss: gives up every connection of the round, and keeps complete layers. From here on the recovery
-/// takes host time.
+/// Called after a loss: closes every connection of the round and keeps this rank's layers for the recovery. In a
+/// rehearsal, host time counts from here to the end of the recovery.
 void Trainer::leave() {
   if (VirtualClock* const clock = run_.device->virtual_clock()) clock->begin_host_time();
   has_begun_ = false;
@@ -100,7 +100,7 @@ void Trainer::change_phase_if_due() {
   if (phase) enter(*phase);
 }
 
-/// Describes the phase that runs from now on.
+/// Returns a text on the phase that runs from now on.
 std::string Trainer::change_text(const Phase& phase) const {
   const int frozen = frozen_blocks(run_.model, phase.first_trainable_layer);
   const auto plural = [](int count, const char* word) {
@@ -142,7 +142,7 @@ void Trainer::enter(const Phase& phase) {
 }
 
 /// True if the next step must not begin within this one, because an evaluation or a change of phase cannot happen
-/// during a step. A checkpoint can: a step that has begun has not changed weights.
+/// during a step. A checkpoint can be written then, since a step that has begun has not changed weights.
 bool Trainer::drains_pipeline(bool is_last) const {
   const int next = state_.step + 1;
   return is_last || next == run_.num_steps || run_.is_tested_after(next) || state_.phases.changes_at(next);
@@ -194,9 +194,8 @@ void Trainer::record_step(const StepRecord& step) {
                                  {"frozen_blocks", static_cast<double>(frozen)}});
 }
 
-/// Reports progress on rank 0. Only ranks that train know the loss; the line shows the loss that one of them posted
-/// last, and of which step it is if that is an earlier one. No rank waits for it, so that ranks of frozen stages can
-/// run ahead.
+/// Reports progress on rank 0. The line shows the loss that a rank that trains has posted last, with its step if that
+/// is an earlier one. No rank waits for it, so that ranks of frozen stages can run ahead.
 void Trainer::report_progress() {
   const int done = state_.step + 1;
   if (round_.session().reports_figures() && !run_.options.emulation)
@@ -218,7 +217,7 @@ void Trainer::end_early() {
     const bool is_written = std::filesystem::exists(round_.checkpoints().path_of(state_.step) / kCheckpointManifest);
     run_.callbacks.note(stopped_early(run_.options, state_.step, run_.num_steps, is_written));
   }
-  round_.communicator().control_group().barrier();  // a rank that is lost before this is lost to all ranks
+  round_.communicator().control_group().barrier();  // if a rank is lost before this, all ranks notice it
   membership_.interrupted();
 }
 
@@ -227,18 +226,18 @@ void Trainer::finish() {
   const double wall_seconds = state_.clock.wall_seconds(run_.device->now_ns());
   round_.checkpoints().finish();
   write_results(run_, round_, state_, wall_seconds);
-  // A rank that is lost before this is lost to all ranks, and finish() is repeated.
+  // If a rank is lost before this barrier, all ranks notice it and repeat finish().
   round_.communicator().control_group().barrier();
 }
 
-/// Returns whether the run was evaluated at this step; an evaluation is discarded if a rank is lost during it.
+/// Returns whether the run was evaluated at this step. An evaluation during which a rank was lost is not recorded.
 bool Trainer::is_evaluated() const {
   const std::vector<EvaluationRecord>& evaluations = state_.summary.evaluations;
   return state_.step == 0 || (!evaluations.empty() && evaluations.back().step >= state_.step);
 }
 
-/// Called at the beginning of a round: repeats the evaluation at this step, or the verdict after it, if the loss of a
-/// rank has prevented it.
+/// Called at the beginning of a round: makes up for the evaluation at this step, or for the judgement of a freeze after
+/// it, if the loss of a rank has prevented it.
 void Trainer::catch_up_on_evaluation() {
   if (!run_.is_tested_after(state_.step)) return;
   if (!is_evaluated()) return evaluate_and_judge();
@@ -256,7 +255,7 @@ void Trainer::evaluate_and_judge() {
   confirm_or_take_back_freeze(accuracy);
 }
 
-/// Sets the summary's last evaluation, and returns the accuracy.
+/// Evaluates the model on the test data, records the result in the summary, and returns the accuracy.
 double Trainer::evaluate() {
   const Nanoseconds begin = run_.device->now_ns();
   const std::vector<int>& items = run_.dataset.test_by_length;
@@ -274,8 +273,8 @@ double Trainer::evaluate() {
   return score.value;
 }
 
-/// Called before a freeze: takes the snapshot to go back to and the accuracy to compare with. A run that resumes from
-/// the checkpoint decides again.
+/// Called before a freeze that is watched: writes the checkpoint to go back to and records the accuracy to compare
+/// with. A run that resumes from this checkpoint decides about the freeze again.
 void Trainer::take_baseline(const Phase& next) {
   const std::vector<EvaluationRecord>& evaluations = state_.summary.evaluations;
   const bool is_known = !evaluations.empty() && evaluations.back().step == state_.step;
@@ -290,8 +289,8 @@ void Trainer::take_baseline(const Phase& next) {
   }
 }
 
-/// Called at the beginning of a round: takes the baseline of a freeze exactly at its first step, which is not decided
-/// again.
+/// Called at the beginning of a round: takes the baseline of a freeze that begins at exactly this step. With a plan
+/// that freezes, the recovery continues with the new phase, so change_phase_if_due() does not do it.
 void Trainer::catch_up_on_baseline() {
   const Phase& phase = round_.session().phase();
   if (!state_.lacks_baseline(phase)) return;
@@ -300,7 +299,7 @@ void Trainer::catch_up_on_baseline() {
   state_.end_decision();
 }
 
-/// Called at the first evaluation after a freeze.
+/// Called after each evaluation: if a freeze is watched, confirms it or goes back to before it.
 void Trainer::confirm_or_take_back_freeze(double accuracy) {
   CheckpointManager& checkpoints = round_.checkpoints();
   switch (state_.gate.judge(accuracy)) {

@@ -18,11 +18,12 @@ namespace frostpipe {
 class Trainer {
  public:
   /// `store_rendezvous` is for ranks that another launcher has started, which find the survivors by themselves; else
-  /// null.
-  /// `first` is the first round in which this process has a rank.
+  /// null. `first` is the first round in which this process has a rank. `membership`, `options` and `callbacks`
+  /// must outlive the trainer.
   Trainer(Membership& membership, StoreRendezvous* store_rendezvous, const RendezvousInfo& first,
           const TrainOptions& options, const InputsFound& inputs, const TrainCallbacks& callbacks);
-  /// Trains in the first round and those that follow losses. Returns at the end of the run.
+  /// Trains in the first round and those that follow losses. Returns at the end of the run. Throws PeerLost if a rank
+  /// is lost and no other round may follow.
   void train(RendezvousInfo first);
 
  private:
@@ -59,9 +60,9 @@ class Trainer {
   std::optional<TrainingBatches> batches_;  // set from the first round on
 
   double recent_loss_ = 0;  // sum over the steps since the last report
-  int recent_steps_ = 0;
+  int recent_steps_ = 0;    // number of these steps
   bool has_noted_unrecorded_steps_ = false;
-  bool has_begun_ = false;  // the next step has begun on this round's ranks, since iterations overlap
+  bool has_begun_ = false;  // iterations overlap, and the next step has begun
 };
 
 }  // namespace frostpipe

@@ -8,18 +8,18 @@
 
 namespace frostpipe {
 
-/// Returns the number of mini-batches in an epoch, of which the last one may be short. Operator plans have no short
-/// mini-batches: samples that are left over in an epoch's random order are not trained on in that epoch.
+/// Returns the number of mini-batches in an epoch; the last one may be short. With operator plans there are no short
+/// mini-batches: the samples that are left over at the end of an epoch's random order are not used in that epoch.
 int steps_per_epoch(const TrainOptions& options, const Dataset& dataset);
 
-/// Determines the samples of every step: a function of seed, step and the number of data shards of nodes, which does
-/// not change with the layout or when ranks are lost.
+/// The samples of every step. They depend on the seed, the step and the number of nodes' data shards, and not on the
+/// layout or on lost ranks.
 class TrainingBatches {
  public:
   /// `options` and `dataset` must outlive it.
   TrainingBatches(const TrainOptions& options, const Dataset& dataset, int num_shards);
 
-  /// Returns the mini-batch of a step. It is valid until a batch is requested that is at least two epochs later.
+  /// Returns the mini-batch of a step. It is valid until one of at least two epochs later is requested.
   MiniBatch at(int step);
   /// Returns the samples of each node's part of the data.
   const std::vector<std::vector<int>>& shards() const { return shards_; }
@@ -32,7 +32,7 @@ class TrainingBatches {
   const Dataset& dataset_;
   int steps_per_epoch_;
   std::vector<std::vector<int>> shards_;
-  std::map<int, std::vector<int>> orders_;  // of all samples, by epoch
+  std::map<int, std::vector<int>> orders_;  // orders of all samples, by epoch
 };
 
 }  // namespace frostpipe

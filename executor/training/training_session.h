@@ -16,7 +16,7 @@ class PipelineSession;
 /// The origin of the layers of a session's first phase.
 struct LayerOrigin {
   const Checkpoint* checkpoint = nullptr;  // null: the layers with which a run begins
-  bool embeddings_are_tied = false;        // the head's matrix is tied to the embedding, if the model ties them
+  bool embeddings_are_tied = false;        // if the model ties the head's matrix to the embedding, they are still tied
   bool keeps_older_weights = false;        // keep the checkpoint's older weights, if updates are delayed
 };
 
@@ -36,19 +36,20 @@ class TrainingSession {
   /// Returns whether a phase has begun: false before start().
   virtual bool has_phase() const = 0;
 
-  /// Runs one optimizer step on `batch`. `next` is the mini-batch after it, to read ahead; null at the end of the run.
-  /// Adds the rank's actions to `trace`. If `drains`, nothing of the next step may begin in this one.
+  /// Runs optimizer step `step`, on `batch`. `next` is the mini-batch after it, to read ahead; null at the end of the
+  /// run. Adds the rank's actions to `trace`. If `drains`, nothing of the next step may begin in this one.
   virtual IterationResult run_iteration(const MiniBatch& batch, const MiniBatch* next, int step,
                                         const IterationUpdate& update, Trace& trace, bool drains) = 0;
-  /// Returns true on one rank only, whose loss and times of steps are recorded.
+  /// True on exactly one rank, whose loss and times of steps are recorded.
   virtual bool reports_figures() const = 0;
 
-  /// Does what CollectLayers says.
+  /// Implements CollectLayers.
   virtual LayersToWrite layers_to_write(const std::vector<int>& folder_of_rank, const CheckpointWriter& writer) = 0;
-  /// Returns the answers to `samples` in the form that score_of() takes. One rank knows each answer; it is 0 on the
-  /// others.
+  /// Returns the answers to `samples` in the form that score_of() takes. Each answer is known to one rank, and is 0 on
+  /// the others.
   virtual std::vector<double> answers(const std::vector<int>& samples) = 0;
-  /// Writes the trained model, if there is one. `embeddings_are_tied` says that they were never untied.
+  /// Writes the trained model to `folder`, on rank 0; a rehearsal writes none. `embeddings_are_tied` says that the
+  /// embeddings were never untied.
   virtual void save(bool embeddings_are_tied, const std::filesystem::path& folder) = 0;
 
   /// Returns this session if it is that of a pipeline, whose layers can be restored from the memory of survivors; else

@@ -16,7 +16,7 @@ void add_baseline(const AccuracyGate& gate, Checkpoint& snapshot) {
   snapshot.watched_accuracy = gate.baseline()->accuracy;
 }
 
-/// True if the last step of the snapshot was done in `phase`, so that delayed updates continue.
+/// True if the last step before the snapshot was done in `phase`, or in one after which delayed updates continue.
 bool was_taken_within(const Phase& phase, const Checkpoint& snapshot, const RendezvousRound& round) {
   if (snapshot.step == 0) return false;
   const std::optional<Phase> before =
@@ -66,7 +66,7 @@ Checkpoint TrainingState::snapshot(RendezvousRound& round, const PhaseSequence::
   const WithoutVirtualTime on_the_host(round.communicator().control_group());
   Checkpoint snapshot = beginning();
   snapshot.step = step;
-  // From the rank that reports figures, which has trained since the last decision.
+  // The state is that of the rank that reports figures, which has trained since the last decision.
   std::vector<double> freeze_state = to_come.freeze_rule;
   if (!round.session().reports_figures()) std::fill(freeze_state.begin(), freeze_state.end(), 0.0);
   snapshot.freeze_state = round.communicator().sum(std::move(freeze_state));
@@ -114,7 +114,7 @@ void TrainingState::undo_decision() {
   if (!before_decision_) return;
   phases.go_back(before_decision_->phases);
   summary.decisions.resize(before_decision_->num_decisions);
-  gate = before_decision_->gate;  // also if the plan freezes: see lacks_baseline()
+  gate = before_decision_->gate;  // if the plan freezes, lacks_baseline() is then true
   before_decision_.reset();
 }
 

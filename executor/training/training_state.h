@@ -11,8 +11,8 @@
 
 namespace frostpipe {
 
-/// The state of the run on this rank: everything in a snapshot except the layers. A snapshot is a Checkpoint, whether
-/// it is written to a file or sent to another rank.
+/// The state of the run on this rank: everything that a snapshot has except the layers. A snapshot is a Checkpoint,
+/// whether it is written to a file or sent to another rank.
 struct TrainingState {
   explicit TrainingState(const RunContext& run);
 
@@ -26,16 +26,16 @@ struct TrainingState {
   /// Returns a snapshot of an earlier step from this rank's knowledge. `known_phases` are the phase of that step and
   /// later ones; layouts name logical ranks.
   Checkpoint remembered(int at_step, const RendezvousRound& round, const std::vector<Phase>& known_phases) const;
-  /// Enclose the decisions before a step, until the phase that they lead to begins. After a loss in between, nothing
-  /// has been decided, and the run continues with deciding.
+  /// Enclose the decisions before a step, until the phase that they lead to begins. If a rank is lost in between,
+  /// undo_decision() discards the decisions, and they are made again.
   void begin_decision() { before_decision_ = {phases.state(), gate, summary.decisions.size()}; }
   void end_decision() { before_decision_.reset(); }
-  /// Called after a loss.
+  /// Called after a loss: restores the state of begin_decision(), unless end_decision() was called since.
   void undo_decision();
   /// Restores a snapshot and returns the phase to continue with. Must be called by all ranks.
   Phase restore(const Checkpoint& snapshot, RendezvousRound& round);
-  /// After restore(): true if `phase` freezes layers that trained in the previous step, and its freeze is not watched
-  /// although it should be.
+  /// After restore(): true if `phase` freezes layers that trained in the previous step, and freezes are watched, but
+  /// this one has no baseline.
   bool lacks_baseline(const Phase& phase) const;
 
   const RunContext& run;
@@ -46,9 +46,8 @@ struct TrainingState {
   PhaseSequence phases;
   AccuracyGate gate;  // watches nothing without test data
   RunClock clock;
-  bool keeps_older_weights = false;  // the snapshot was taken within the phase that continues
-  bool embeddings_are_tied = true;   // the head's matrix is the embedding's, if the model ties them, until a layer
-                                     // freezes
+  bool keeps_older_weights = false;  // delayed updates continue with the snapshot's older weights
+  bool embeddings_are_tied = true;   // no layer has been frozen, so tied embeddings are still equal
 
  private:
   struct BeforeDecision {

@@ -42,16 +42,16 @@ class TrainingTask {
   virtual std::unique_ptr<TrainingSession> make_session(const SessionPlace& place) const = 0;
   /// Returns the number of first steps of a phase whose spans are kept.
   virtual int traced_steps() const { return RunRecorder::kTracedSteps; }
-  /// Adds to the summary and the trace whatever is particular to this kind of task. Called on rank 0 at the end of a
-  /// run.
+  /// Adds the figures of this kind of task to the summary and the trace. Called on rank 0 at the end of a run.
   virtual void complete(const TrainingPlan& /*executed*/, RunSummary& /*run*/, Trace& /*whole_run*/) const {}
 };
 
-/// A task that pipelines train.
+/// A task that is trained by a pipeline.
 class PipelineTask : public TrainingTask {
  public:
   /// Returns the argument of RankSession::tie_embeddings().
   virtual std::int64_t tied_values() const = 0;
+  /// Makes the factory of this rank's layers and stages.
   virtual std::unique_ptr<StageFactory> make_factory(const SessionPlace& place) const = 0;
   /// Sets a layer's weights at the start of the run.
   virtual void fill(int layer, LayerState& state) const = 0;

@@ -135,9 +135,9 @@ void ActivationStore::join(const ActivationStoreOptions& options, const Files& f
   map(memory_begin_ + sizes.memory_bytes);
 }
 
-/// Makes a file without a name, with `fixed` bytes and the `wanted` bytes, which are halved until they can be reserved,
-/// and sets `wanted` to their number. Returns null and sets it to 0 if not even the fixed bytes fit or the file cannot
-/// be made. Adds what is missing to the note.
+/// Makes a file without a name of `fixed` + `wanted` bytes. Halves `wanted` until so many bytes can be reserved.
+/// Returns null, and sets `wanted` to 0, if not even the fixed bytes fit or the file cannot be made. Adds to the note
+/// how much could be reserved, if it is less.
 std::unique_ptr<ActivationStore::File> ActivationStore::make_file(const std::filesystem::path& path,
                                                                   const std::string& place, Bytes fixed,
                                                                   Bytes& wanted) {

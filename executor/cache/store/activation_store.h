@@ -19,12 +19,12 @@ struct ActivationStoreOptions {
   std::filesystem::path memory_folder = "/dev/shm";  // a file system in memory (tmpfs)
 };
 
-/// A store with one entry per sample, shared by the processes of a node. Entries are in host memory as far as it goes,
-/// then on disk; the remaining samples have no slot.
+/// A store with one entry per sample, shared by the processes of a node. The first samples have slots in host memory,
+/// the next ones on disk, and the remaining ones have no slot.
 ///
-/// Slots have fixed positions and are overwritten when a sample's activation is replaced, so nothing is freed and
-/// writes stay on pages that exist (the fastest way measured). Every sample is used once per epoch, in random order, so
-/// no eviction policy is better than keeping the first samples.
+/// Slots have fixed positions and are overwritten when a sample's activation is replaced. So nothing is freed, and
+/// writes go to pages that exist already, which was measured to be the fastest way. Every sample is used once per
+/// epoch, in random order, so no eviction policy is better than keeping the first samples.
 ///
 /// No process waits for another: an entry is found complete under its key, or it is missing. A writer that dies in the
 /// middle, a flipped bit or a full disk only make entries missing. Memory is reserved when the store is made, so that a
@@ -38,15 +38,16 @@ class ActivationStore {
     std::string shared, disk;
   };
 
-  /// Creates the store; called by one process of the node. If not all space can be reserved the store is smaller,
-  /// possibly without any slot, see note(). Throws InvalidInput unless the disk folder is a folder, and RuntimeFailure
-  /// if there is no memory for the table (24 bytes per sample).
+  /// Creates the store; called by one process of the node. `name` names its files while they are made. If not all space
+  /// can be reserved the store is smaller, possibly without any slot, see note(). Throws InvalidInput if disk_bytes > 0
+  /// and the disk folder is not a folder, and RuntimeFailure if there is no memory for the table (24 bytes per sample).
   static std::unique_ptr<ActivationStore> create(const ActivationStoreOptions& options, const std::string& name);
   /// Opens the store in another process, with the same options, while at least one process holds it. Throws
   /// RuntimeFailure if there is no such store, or no memory to map it.
   static std::unique_ptr<ActivationStore> open(const ActivationStoreOptions& options, const Files& files);
   ~ActivationStore();
 
+  /// Returns the paths for open() in other processes.
   Files files() const;
 
   /// Copies the sample's entry to `to`, which has its entry_bytes, if the entry is complete and has one of these keys.

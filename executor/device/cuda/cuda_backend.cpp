@@ -99,7 +99,8 @@ std::string& owner() {
   return who;
 }
 
-/// Throws an error that names rank and action, which LibTorch's own error does not.
+/// Makes allocations that fail throw an error that names rank and action, which LibTorch's own error does not. Acts
+/// once per process.
 void explain_out_of_memory(const char* (*action)()) {
   static std::once_flag once;
   std::call_once(once, [action] {
@@ -195,14 +196,14 @@ class CudaDevice final : public ComputeDevice {
   Bytes live_bytes() override { return requested(index_).current - bytes_for_cublas(); }
   Bytes peak_bytes() override { return requested(index_).peak - bytes_for_cublas(); }
   void reset_peak() override { allocator::resetPeakStats(index_); }
-  /// LibTorch prefers cuDNN's attention in bfloat16 on Hopper; it builds a plan per thread and length, and loads it,
+  /// LibTorch prefers cuDNN's attention in bfloat16 on Hopper. cuDNN builds a plan per thread and length, and loads it,
   /// which waits for the whole device. While another rank waits for a message of this one, that may last for ever.
   void expect_one_length(bool has_one_length) final { at::globalContext().setSDPUseCuDNN(has_one_length && is_alone_); }
   std::unique_ptr<DeviceGraphs> make_graphs() override {
     if (!graph_stream_) {
       graph_stream_ = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, index_);
       const c10::cuda::CUDAStreamGuard on_stream(*graph_stream_);
-      allocator::setMemoryFraction(1.0, index_);  // no limit for the following allocations, which it does not count
+      allocator::setMemoryFraction(1.0, index_);  // no limit here, since it does not count cuBLAS's workspaces
       allocate_for_cublas();
       apply_limit();
     }
@@ -214,8 +215,9 @@ class CudaDevice final : public ComputeDevice {
   }
 
  private:
-  /// Allocates the cuBLAS workspaces of the current stream, for this thread and for that of backward passes. At their
-  /// first use in a run they would fragment memory that tensors have freed, and would be missing in an earlier peak.
+  /// Allocates the cuBLAS workspaces of the current stream, for this thread and for that of backward passes. If they
+  /// were allocated at their first use in a run, they would fragment memory that tensors have freed, and would be
+  /// missing in an earlier peak.
   void allocate_for_cublas() const {
     const at::TensorOptions options = at::TensorOptions().dtype(at::kFloat).device(torch_device());
     const at::Tensor x = at::ones({16, 16}, options).requires_grad_(true);

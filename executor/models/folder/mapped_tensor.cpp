@@ -13,7 +13,7 @@ at::ScalarType scalar_type(const std::string& dtype, const std::string& place) {
   if (dtype == "BF16") return at::kBFloat16;
   if (dtype == "F16") return at::kHalf;
   if (dtype == "I64") return at::kLong;
-  throw InvalidInput(place, "must be F32, F64, BF16, F16 or I64", dtype);
+  throw InvalidInput(place, "must have dtype F32, F64, BF16, F16 or I64", dtype);
 }
 
 }  // namespace

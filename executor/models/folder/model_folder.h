@@ -17,11 +17,12 @@ struct ModelFolder {
   std::filesystem::path path;
   TransformerConfig config;              // its task is that of the folder's head, else the family's first
   std::vector<std::string> label_names;  // empty if the folder has none
-  std::string other_use;  // purpose of the folder's head if the model gets another one, at random; else ""
-  std::string name;       // for plans: config's _name_or_path, else the folder's name
+  std::string other_use;  // use of the folder's head if the model needs another one, which starts at random; else ""
+  std::string name;       // model_name()
 };
 
-/// Returns the name for plans of the folder at `path` with this config.json: its _name_or_path, else the folder's name.
+/// Returns the name for plans of the folder at `path` with this text of config.json: the part of its _name_or_path
+/// after the last slash, or the folder's name if it has no _name_or_path.
 std::string model_name(const std::filesystem::path& path, const std::string& config);
 
 /// Returns whether the names are those that transformers gives to unnamed labels (LABEL_0, ...), or there are none.
@@ -48,7 +49,8 @@ std::vector<std::string> check_weights(const ModelFolder& folder, const WeightFi
 
 /// Copies one layer's weights from the files into `state`, converted to its dtype. Missing weights (the head's or all)
 /// are initialized as in the family's paper: normal with initializer_range, biases 0, norms 1. They depend only on
-/// `seed` and the layer, and are the same in every parallel layout.
+/// `seed`, the layer and the parameter, and are the same in every parallel layout. Does not update `rounded`: call
+/// round_weights() afterwards. Throws InvalidInput as check_weights() does.
 void load_layer(const ModelFolder& folder, const WeightFiles& files, int layer, std::uint64_t seed, LayerState& state);
 
 /// Writes a folder that open_model_folder() and transformers can read, with the source's tokenizer files. `weights_of`

@@ -9,7 +9,8 @@
 namespace frostpipe {
 namespace {
 
-/// A folder without weights starts at random, which is surely not intended if it has weights in another format.
+/// Throws InvalidInput if the folder has weights in another format: without weights the model would start at random,
+/// which is surely not intended then.
 void refuse_other_weights(const std::filesystem::path& folder) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {

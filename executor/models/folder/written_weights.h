@@ -16,6 +16,7 @@ namespace frostpipe {
 enum class SavedDType { kFloat32, kBFloat16, kFloat16 };
 /// Returns names as in config.json, such as "float32".
 std::string_view to_string(SavedDType dtype);
+/// Returns nothing for any other word.
 std::optional<SavedDType> find_saved_dtype(std::string_view word);
 
 struct SavedWeights {

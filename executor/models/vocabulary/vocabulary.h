@@ -38,7 +38,7 @@ CrossEntropies cross_entropies(const at::Tensor& logits, const Targets& targets,
                                const at::Tensor& weights, const TensorRanks& ranks);
 
 /// Returns this rank's contribution to all_predictions() from its own logits. [tokens, own vocabulary] float32 or
-/// float64 -> [figures, tokens] float64
+/// float64 -> [4, tokens] float64
 at::Tensor own_predictions(const at::Tensor& logits, const Targets& targets, const TensorRanks& ranks);
 
 struct TokenPredictions {

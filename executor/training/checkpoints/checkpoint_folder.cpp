@@ -20,7 +20,7 @@
 namespace frostpipe {
 namespace {
 
-/// The parts of a checkpoint that each rank's folder has.
+/// The newest checkpoint that the folders have together, and the parts of it that each rank's folder has.
 struct Parts {
   GatheredCheckpoint checkpoint;
   std::vector<std::optional<std::set<std::string>>> layers;  // names by rank; not set if the rank's folder lacks the
@@ -47,7 +47,8 @@ std::optional<Parts> known_parts(const CheckpointFolder& folder, const std::file
   return parts;
 }
 
-/// Copies a file of rank `from` to the ranks `receivers`, which ascend. Other ranks may call it, and do nothing.
+/// Copies a file of `bytes` bytes from rank `from` to the same path on the ranks `receivers`. On other ranks it does
+/// nothing.
 void pass_on(const std::filesystem::path& file, Bytes bytes, int from, const std::vector<int>& receivers,
              Communicator& communicator) {
   const int self = communicator.rank();
@@ -83,7 +84,7 @@ CheckpointFolder checkpoint_folder_of(const std::filesystem::path& root, Communi
   const bool marks = folder.is_first_of_its_folder(self);
   try {
     if (marks) write_file_atomically(mark_of(hosts[self]), "");
-  } catch (const RuntimeFailure&) {  // no checkpoint will be written there, and a message then gives the reason
+  } catch (const RuntimeFailure&) {  // checkpoints cannot be written there either, and their message gives the reason
   }
   communicator.control_group().barrier();
   std::vector<double> folder_of_rank(hosts.size(), 0.0);
@@ -118,7 +119,7 @@ void bring_checkpoint_together(const CheckpointFolder& folder, const std::filesy
   const std::vector<int> without_any = receivers_of("");
   const bool has_none = std::find(without_any.begin(), without_any.end(), self) != without_any.end();
   std::error_code ignored;
-  if (has_none) std::filesystem::remove_all(path, ignored);  // may be of another run
+  if (has_none) std::filesystem::remove_all(path, ignored);  // a folder of this name is damaged or of another run
   for (const char* const name : {"plan.json", "run.json", "checkpoint.json"}) {
     if (without_any.empty()) break;
     const bool gives = self == checkpoint.manifest_rank;
@@ -135,7 +136,7 @@ void bring_checkpoint_together(const CheckpointFolder& folder, const std::filesy
     layers.push_back(source.file);
   }
   if (lacked_any) complete_manifest(path, layers);
-  communicator.control_group().barrier();  // others may read files that the first rank of their folder has written
+  communicator.control_group().barrier();  // other ranks read files that the first rank of their folder has written
 }
 
 void follow_first_rank(const CheckpointFolder& folder, const Checkpoint& chosen, int rank) {

@@ -37,7 +37,7 @@ std::vector<Source> offloaded_sources(int layer, const std::vector<LayerPart>& o
   return sources;
 }
 
-/// Returns the sources of a layer that is held: one replica in each folder. The folder of a replica is that of its
+/// Returns the sources of a layer that ranks hold: one replica in each folder. The folder of a replica is that of the
 /// tensor rank that would write the layer.
 std::vector<Source> held_sources(int layer, const RankSession& session, const std::vector<int>& folder_of_rank) {
   const ParallelLayout& layout = session.phase().layout;
@@ -61,8 +61,8 @@ std::vector<Source> sources_of(int layer, const RankSession& session, const std:
   return held_sources(layer, session, folder_of_rank);
 }
 
-/// Returns 1 for each source whose writer has the frozen layer's file already. Does not communicate if no layer is
-/// divided.
+/// Returns 1 for each source whose writer has the frozen layer's file already, else 0. If no layer is divided, nothing
+/// need be sent: then returns 0 for all sources, without communication.
 std::vector<double> written_before(const std::vector<Source>& sources, const CheckpointWriter& writer,
                                    Communicator& communicator) {
   std::vector<double> written(sources.size(), 0.0);

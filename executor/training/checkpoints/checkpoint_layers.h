@@ -18,16 +18,16 @@ struct LayersToWrite {
   std::vector<std::vector<int>> writers;  // ranks by layer: one in each folder that has the layer
 };
 
-/// Brings all layers to the ranks that write them. `folder_of_rank` is indexed by rank and equal for ranks that see the
-/// same folder. Frozen layers whose files `writer` has already need not be sent. Must be called by all ranks.
+/// Sends all layers to the ranks that write them. `folder_of_rank` is indexed by rank and equal for ranks that see the
+/// same folder. Frozen layers whose files `writer` has already are not sent. Must be called by all ranks.
 using CollectLayers =
     std::function<LayersToWrite(const std::vector<int>& folder_of_rank, const CheckpointWriter& writer)>;
 
 /// Returns the function that collects the layers of a pipeline. The session and the communicator must outlive it. One
-/// of the tensor ranks collects the parts of a layer. Each folder writes every layer that its ranks have, so that the
-/// loss of a folder loses only layers that no other folder has. Layers that train are distributed over the folder's
-/// replicas and tensor ranks. A frozen layer is written by the folder's first rank that has offloaded its moments; if
-/// there is none, it is distributed like the others.
+/// of the tensor ranks collects all parts of a layer. Each folder writes every layer that its ranks have, so that the
+/// loss of a folder loses only layers that no other folder has. Layers are distributed over the folder's replicas and
+/// tensor ranks. Frozen layers with offloaded moments are an exception: each folder whose ranks have offloaded all
+/// moments of the layer writes it, by the first of these ranks; if no folder has all, one rank of the run writes it.
 CollectLayers layers_of(RankSession& session, Communicator& communicator);
 
 }  // namespace frostpipe

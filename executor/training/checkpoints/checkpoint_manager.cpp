@@ -22,7 +22,8 @@ CheckpointManager::CheckpointManager(const CheckpointPolicy& policy, CheckpointF
       communicator_(communicator),
       note_(std::move(note)),
       schedule_(policy, steady_now_ns()),
-      // Hosts do not wait for each other: one may have the newest checkpoint while another still has the one before.
+      // Hosts do not wait for each other: one may have completed the newest checkpoint, and another only the one
+      // before.
       writer_(std::make_unique<CheckpointWriter>(folder_.root, communicator.rank(),
                                                  folder_.is_shared() ? policy.keep : std::max(2, policy.keep))),
       is_clean_(round == 0) {
@@ -37,7 +38,7 @@ bool CheckpointManager::still_writes_for_earlier_rounds() const {
                      [](const auto& writer) { return writer->busy(); });
 }
 
-/// Call it when no rank is writing for earlier rounds any more.
+/// Removes the writers of earlier rounds and their files. Call it when no rank writes for earlier rounds any more.
 void CheckpointManager::forget_earlier_rounds() {
   if (is_clean_) return;
   is_clean_ = true;
@@ -45,8 +46,8 @@ void CheckpointManager::forget_earlier_rounds() {
   if (folder_.is_first_of_its_folder(communicator_.rank())) remove_attempts_before(folder_.root, round_);
 }
 
-/// Learns which checkpoints all folders have completed. If a folder cannot write its share, newer checkpoints of the
-/// others are useless.
+/// Tells the writer which checkpoint all folders have completed, so that it is kept: if a folder cannot write its
+/// share, newer checkpoints of the others are useless.
 void CheckpointManager::learn_what_is_complete() {
   std::vector<double> completed(folder_.folder_of_rank.size(), 0.0);
   completed[communicator_.rank()] = writer_->completed();
@@ -150,8 +151,7 @@ void CheckpointManager::remove_after(int step) const {
 void CheckpointManager::set_completed(int step) {
   remove_after(step);
   if (!folder_.is_shared())
-    writer_->set_completed(step);  // with a shared folder, the rank that completes a newer one
-                                   // does so for all
+    writer_->set_completed(step);  // with a shared folder, a newer checkpoint is complete for all ranks at once
 }
 
 std::string CheckpointManager::own_defect_of(int step) const {

@@ -16,50 +16,52 @@
 namespace frostpipe {
 
 /// Decides when checkpoints are due and passes them to the writer, for one rendezvous round of the job. All ranks must
-/// call each function at the same point, unless it says otherwise. In a rehearsal it takes no virtual time.
+/// call each function at the same point, unless its comment says otherwise. In a rehearsal, checkpoints take no virtual
+/// time.
 class CheckpointManager {
  public:
-  /// `folder` has the checkpoints and `round` is the round's number. `note` gets sentences for people, on any rank.
-  /// `before` is the manager of the previous round after give_up(), or null. A slow disk may still delay its writes: no
-  /// rank waits for them, and their files are removed once no rank writes any more.
+  /// `folder` has the checkpoints and `round` is the round's number. `note` gets sentences for the user, on any rank.
+  /// `before` is the manager of the previous round after give_up(), or null. If a slow disk still delays its writes, no
+  /// rank waits for them; their files are removed once no rank writes for earlier rounds any more.
   CheckpointManager(const CheckpointPolicy& policy, CheckpointFolder folder, int round, Communicator& communicator,
                     std::function<void(const std::string&)> note, std::unique_ptr<CheckpointManager> before = nullptr);
 
-  /// Returns whether a checkpoint must be written before step `step`. Ranks wait for each other only at steps where one
-  /// may be due, at most every few seconds.
+  /// Returns whether a checkpoint must be written before step `step`. Ranks wait for each other only before steps at
+  /// which a checkpoint may be due (CheckpointSchedule).
   bool is_due(int step);
-  /// Writes a checkpoint in the background. The `snapshot` of the first rank of each folder is used, and its list of
-  /// files is filled in. `collect` is called once.
+  /// Starts to write a checkpoint in the background; no other one may be in progress. The `snapshot` of the first rank
+  /// of each folder is written, with the list of files. `collect` is called once.
   void write(const Checkpoint& snapshot, const CollectLayers& collect);
-  /// Does what write() does, but waits for the previous checkpoint, and keeps the new one until release().
+  /// Does what write() does, but first waits for the previous checkpoint, and keeps the new one until release().
   void write_and_hold(const Checkpoint& snapshot, const CollectLayers& collect);
   void release() { writer_->hold(std::nullopt); }
   /// Keeps a checkpoint of an earlier round until release().
   void hold(int step) { writer_->hold(step); }
-  /// Waits for the checkpoint that is being written.
+  /// Waits for the checkpoint that is being written, and for those of earlier rounds. Removes what is left of abandoned
+  /// checkpoints, and calls report().
   void finish();
   /// Abandons an incomplete checkpoint without waiting.
   void give_up() { writer_->give_up("a new rendezvous round begins"); }
-  /// Called when the run continues from another snapshot: weights of frozen layers may have changed, and steps are
-  /// counted from there.
+  /// Called when the run continues from another snapshot: weights of frozen layers may have changed, and the step of
+  /// the snapshot counts as the first one.
   void start_over();
-  /// Reports the writer's notes.
+  /// Passes this rank's note on a failed checkpoint to `note`. Any rank may call this alone.
   void report();
 
-  /// Called before the run goes back to the checkpoint of that step: collects it if hosts have shares of it. Returns
-  /// why it cannot be restored, the same on all ranks; "" if every byte is as it was written.
+  /// Called before the run goes back to the checkpoint of that step. If hosts have shares of it, copies them between
+  /// the hosts. Returns why it cannot be restored, the same on all ranks; "" if every byte is as it was written.
   std::string defect_of(int step) const;
   /// Called when the run has gone back to `step`: removes later checkpoints.
   void remove_after(int step) const;
-  /// Called when the run continues from the checkpoint of that step, which is in the folder. It is kept until all
-  /// folders have a newer one; later ones are removed.
+  /// Called when the run continues from the checkpoint of that step, which must be in every folder. It is kept until
+  /// all folders have a newer one; later ones are removed.
   void set_completed(int step);
 
   /// Returns the path of a step's checkpoint. Any rank may call this alone.
   std::filesystem::path path_of(int step) const { return checkpoint_path(folder_.root, step); }
 
  private:
-  /// Returns the defect that this rank finds.
+  /// Returns why this rank cannot restore the checkpoint of that step; "" if it can.
   std::string own_defect_of(int step) const;
   bool still_writes_for_earlier_rounds() const;
   void forget_earlier_rounds();

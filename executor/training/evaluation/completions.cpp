@@ -18,9 +18,9 @@ std::int64_t limit_of(const TokenIds& prompt, const CompletionOptions& options) 
   return std::min(static_cast<std::int64_t>(prompt.size()) + options.max_new_tokens, options.longest);
 }
 
-/// Texts that are continued together, each from its prompt, by token slices: the first one ends with the shortest
-/// prompt, and each later one has one token per text. All are treated as equally long, so that attention computes them
-/// together; tokens after a text's end are ignored.
+/// Texts that are continued together, each from its prompt, by token slices: the first slice has as many tokens of each
+/// text as the shortest prompt has, and each later slice has one token of each text. All texts are treated as equally
+/// long, so that attention computes them together; tokens after a text's end are ignored.
 class OpenTexts {
  public:
   OpenTexts(std::vector<std::size_t> numbers, const std::vector<TokenIds>& prompts, const CompletionOptions& options)
@@ -45,7 +45,7 @@ class OpenTexts {
             .sliced = SlicedSamples{whole, slice_, key_values_.get()}};
   }
 
-  /// Continues the texts. `next` has the model's next token after each text's token of the slice.
+  /// Continues the texts. `next` has, for each text, the model's next token after the slice.
   void go_on(std::span<const double> next) {
     is_over_ = true;
     for (std::size_t i = 0; i < texts_.size(); ++i) {
@@ -70,8 +70,8 @@ class OpenTexts {
  private:
   struct Text {
     TokenIds tokens;
-    std::size_t prompt;  // number of its tokens
-    std::int64_t limit;
+    std::size_t prompt;    // number of the prompt's tokens
+    std::int64_t limit;    // limit of the text's tokens
     std::int64_t end = 0;  // end of the completion's tokens, once it has ended
     bool has_ended = false;
 
@@ -92,7 +92,7 @@ class OpenTexts {
   bool is_over_ = false;
 };
 
-/// Groups the numbers of prompts that are continued together, shortest first.
+/// Divides the prompts, by their numbers, into batches that are continued together; the shortest prompts come first.
 std::vector<std::vector<std::size_t>> batches_of(const std::vector<TokenIds>& prompts,
                                                  const CompletionOptions& options) {
   std::vector<std::size_t> order(prompts.size());

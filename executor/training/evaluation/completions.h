@@ -13,14 +13,15 @@ using TokenIds = std::vector<std::int32_t>;
 
 /// Options of continuing prompts with a causal model.
 struct CompletionOptions {
-  std::vector<std::int32_t> end_tokens{};  // the first of these ends a completion
+  std::vector<std::int32_t> end_tokens{};  // each of these tokens ends a completion
   std::int64_t max_new_tokens = 128;
-  std::int64_t longest = 0;  // limit for a prompt and its completion: the positions of the model
-  /// Limits per batch, for which keys and values are kept: prompts, and tokens of these with their completions.
+  std::int64_t longest = 0;  // limit of the tokens of a prompt and its completion: the positions of the model
+  /// Limits of a batch, for whose tokens keys and values are kept: the number of prompts, and the number of tokens if
+  /// all prompts with their completions are as long as the longest. A batch has at least one prompt.
   int max_samples = 64;
   std::int64_t max_tokens = std::numeric_limits<std::int64_t>::max();
-  int batches_at_once = 1;  // number of batches in a pipeline at the same time
-  std::function<void(std::size_t completed)> progress = [](std::size_t) {};
+  int batches_at_once = 1;  // number of batches that are continued at the same time
+  std::function<void(std::size_t completed)> progress = [](std::size_t) {};  // gets the number of completed prompts
 };
 
 /// Returns the completion of each prompt by greedy decoding, including the end token. Every prompt must have a token

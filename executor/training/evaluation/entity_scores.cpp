@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kOutside = "O";
 
-/// Returns the predicted label of each word of a sentence. `answer` holds class and probability of each token.
+/// Returns the predicted label of each word of a sentence. `answer` has class and probability of each token.
 std::vector<std::string> predicted_labels_of(const Dataset& dataset, int sample, std::span<const double> answer) {
   std::vector<std::string> labels;
   for (const int token : dataset.first_tokens[sample])
@@ -27,9 +27,10 @@ std::vector<std::string> labels_of(const Dataset& dataset, int sample) {
   return labels;
 }
 
-/// For each kind, the numbers of entities that the data have, that are predicted, and that are both.
+/// The counts of entities by kind.
 using CountsOfKinds = std::map<std::string, LabelCounts>;
 
+/// Compares the entities of a sentence, both ascending, and adds them to the counts of their kinds.
 Matches matches_of(const std::vector<Entity>& labelled, const std::vector<Entity>& predicted, CountsOfKinds& kinds) {
   std::vector<Entity> both;
   std::ranges::set_intersection(labelled, predicted, std::back_inserter(both));
@@ -67,7 +68,7 @@ bool is_entity_label(const std::string& label) {
 
 std::vector<Entity> entities_of(const std::vector<std::string>& labels) {
   std::vector<Entity> entities;
-  char before = 'O';  // previous label's position in its entity: B, I, E, S, or O outside
+  char before = 'O';  // the previous label's letter: B, I, E, S or O
   std::string kind_before;
   for (int word = 0; word < static_cast<int>(labels.size()); ++word) {
     const std::string& label = labels[word];
@@ -111,7 +112,7 @@ Score score_of_words(const Dataset& dataset, const std::vector<int>& samples, co
   }
   if (!is_labelled) return score;
   const Matches entities = sum_of(of_sentences), words = sum_of(of_words);
-  // As many words are labelled as predicted, so F1 is the share of right ones.
+  // As many words are labelled as are predicted, so the F1 of words is the fraction of right ones.
   const F1 f1 = f1_of(are_entities ? of_sentences : of_words);
   score.metric = are_entities ? "entity F1" : "accuracy";
   score.value = f1.value;

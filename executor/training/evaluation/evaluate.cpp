@@ -20,13 +20,13 @@ namespace frostpipe {
 
 namespace {
 
-/// Throws InvalidInput if weights are missing.
+/// Returns the folder's weights. Throws InvalidInput if some are missing.
 WeightFiles whole_weights(const ModelFolder& folder, const EvaluateOptions& options, Task task) {
   WeightFiles weights(folder.path);
   const std::vector<std::string> missing = check_weights(folder, weights);
   if (!missing.empty())
     throw InvalidInput(options.model.string() + ": weights",
-                       fmt::format("must be there to be scored (a folder that train wrote for {})", to_string(task)),
+                       fmt::format("must be complete (give a folder that train wrote for {})", to_string(task)),
                        missing.front() == "the whole model" ? "missing" : "without " + missing.front());
   return weights;
 }
@@ -57,7 +57,8 @@ std::vector<double> answers_to(const Samples& samples, WholeModel& model, int ba
   return answers;
 }
 
-/// Reads prompts for a causal model; each leaves room for a completion.
+/// Reads prompts for a causal model. Throws InvalidInput for plain text, and for a prompt that leaves no room for a
+/// completion.
 std::vector<Prompt> prompts_in(const EvaluateOptions& options, const ModelFolder& folder,
                                std::vector<std::string>& notes) {
   if (options.data.extension() == ".txt")
@@ -77,7 +78,7 @@ std::vector<Prompt> prompts_in(const EvaluateOptions& options, const ModelFolder
 }
 
 /// Returns the model's completions of the prompts as JSON Lines. Keys and values are kept for at most as many tokens as
-/// a scored batch has.
+/// a batch of options.batch_size of the longest samples has.
 std::string completed(const std::vector<Prompt>& prompts, const ModelFolder& folder, const EvaluateOptions& options,
                       WholeModel& model, const Progress& progress) {
   const CausalEncoder tokens = causal_encoder(folder);

@@ -41,7 +41,7 @@ Score score_of_classes(const Dataset& dataset, const std::vector<int>& samples, 
 }
 
 Score score_of_answers(const Dataset& dataset, const std::vector<int>& samples, const std::vector<double>& answers) {
-  // Only the questions of these samples count.
+  // Only the questions that these samples ask count.
   std::set<int> asked;
   for (const int sample : samples) asked.insert(dataset.windows[sample].question);
   QuestionSet set{.contexts = dataset.questions.contexts, .questions = {}}, answerable = set, unanswerable = set;

@@ -9,9 +9,9 @@ namespace {
 
 constexpr int kMaxSamples = 64;  // per batch
 
-/// Returns the number of tokens per batch, so that a memory limit holds during evaluation too: those of the largest
-/// micro-batch. Trainable layers fit twice as many, since activations are not saved; frozen layers save none anyway,
-/// and logits over a vocabulary exist in either case.
+/// Returns the number of tokens per batch with which a memory limit holds during evaluation too: those of the largest
+/// micro-batch. If all layers train, twice as many fit, since an evaluation saves no activations; frozen layers save
+/// none in training either, and logits over a vocabulary exist in both cases.
 std::int64_t tokens_at_a_time(const Phase& phase, int global_batch_size, Task task) {
   const bool twice = phase.first_trainable_layer == 0 && task != Task::causal_language_modeling;
   return (twice ? 2 : 1) * planned_micro_batch(phase, global_batch_size).all_tokens();

@@ -4,13 +4,13 @@
 
 namespace frostpipe {
 
-/// Returns the answers to `samples` of the model that the ranks of a pipeline train. One rank knows each answer; it is
-/// 0 on the others. Must be called by all ranks. Needs no more memory than a training step with this global batch size,
-/// so that a memory limit holds here too.
+/// Returns the answers to `samples` of the model that a pipeline's ranks train. Each answer is known to one rank, and
+/// is 0 on the others. Must be called by all ranks. Takes no more memory than a training step with this global batch
+/// size, so that a memory limit holds here too.
 std::vector<double> own_answers(const Dataset& dataset, const std::vector<int>& samples, int global_batch_size,
                                 RankSession& session);
 
-/// Records the score as the run's last evaluation, after `steps` steps.
+/// Records the score as the run's test score, and as its evaluation after `steps` steps unless there is one already.
 void record_evaluation(Score score, const Dataset& dataset, int steps, RunSummary& summary);
 
 }  // namespace frostpipe

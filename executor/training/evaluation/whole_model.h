@@ -10,7 +10,7 @@
 
 namespace frostpipe {
 
-/// A saved model loaded in this process, in float32. `folder` and `samples` must outlive it.
+/// A saved model loaded in this process, in float32 on `device`. `folder` and `samples` must outlive it.
 class WholeModel {
  public:
   WholeModel(const ModelFolder& folder, const WeightFiles& weights, const Samples& samples, const std::string& device);

@@ -24,9 +24,10 @@ class AccuracyGate {
   /// Without a tolerance, freezes are not watched.
   explicit AccuracyGate(std::optional<double> tolerance) : tolerance_(tolerance) {}
 
-  /// True if a baseline must be taken before a change from `current` to `next`.
+  /// True if a baseline must be taken before a change from `current` to `next`: freezes are watched, `next` freezes
+  /// more layers, and no other freeze is unconfirmed.
   bool needs_baseline(const Phase& current, const Phase& next) const;
-  /// Makes the freeze after the baseline unconfirmed until close(). Does nothing without a tolerance.
+  /// Sets the baseline. The freeze after it is unconfirmed until close(). Does nothing without a tolerance.
   void open(const Baseline& baseline);
   /// True if an evaluation before step `step` comes after the freeze, and so must be judged.
   bool is_to_judge_at(int step) const { return baseline_ && baseline_->step < step; }

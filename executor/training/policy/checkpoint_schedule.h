@@ -6,8 +6,10 @@
 namespace frostpipe {
 
 /// Decides before which steps a checkpoint is written. Because the ranks' clocks differ, they must agree: each rank has
-/// a schedule, all ask it about the same steps, and the proposal of the first rank counts. They only agree at steps
-/// where a checkpoint may be due, at most every few seconds. Every `now_ns` is a time on the steady clock.
+/// a schedule, all ask it about the same steps, and the proposal of the first rank counts. They agree only before steps
+/// at which a checkpoint may be due: multiples of every_steps, with every_minutes steps that are about 5 s apart (a
+/// quarter of the interval if it is shorter than 20 s), and every step while a checkpoint is postponed. Every `now_ns`
+/// is a time on the steady clock.
 class CheckpointSchedule {
  public:
   CheckpointSchedule(const CheckpointPolicy& policy, Nanoseconds now_ns)
@@ -21,10 +23,11 @@ class CheckpointSchedule {
     bool is_due = false;
     int next_question = 0;  // next step before which the ranks agree
   };
+  /// Returns what this rank proposes before `step`.
   Proposal propose(int step, Nanoseconds now_ns) const;
 
   /// Applies the first rank's proposal for `step`. Returns whether a checkpoint must be written now. If any rank is
-  /// still writing the last one (`is_busy`), it is postponed to the first step at which none is.
+  /// still writing the last one (`is_busy`), the checkpoint is postponed to the first step at which no rank is.
   bool decide(int step, const Proposal& agreed, bool is_busy, Nanoseconds now_ns);
 
   /// Called when the run has gone back: the next step counts as the first one again.

@@ -14,7 +14,8 @@ const Phase& phase_of(const Checkpoint& snapshot) {
   return snapshot.plan.phases[phase_at(snapshot.plan, snapshot.step)];
 }
 
-/// Returns the frozen layers whose moments only survivors have.
+/// Returns the frozen layers whose moments only survivors can have: those that the run has frozen since its start and
+/// that are not frozen in the stored checkpoint.
 std::vector<int> layers_with_needed_moments(const Checkpoint& told, const std::optional<Checkpoint>& stored,
                                             int num_moments) {
   std::vector<int> layers;

@@ -34,9 +34,9 @@ std::vector<int> ranks_that_can_describe_run(const std::vector<RankInventory>& i
 SurvivorMemory memory_of(const std::vector<RankInventory>& inventories, int reference, Checkpoint told);
 
 /// Returns the first of `memories` (in the order of ranks_that_can_describe_run()) that has every layer and, if the
-/// optimizer has moments, the moments of every layer that the run has frozen since its start (or that the checkpoint
-/// does not have offloaded); null if there is none. `stored` is the newest intact checkpoint, if there is one.
-/// `num_moments` is the number of optimizer tensors per weight.
+/// optimizer has moments, those of every layer that the run has frozen since its start; null if there is none. Moments
+/// of layers that are frozen in `stored` are not needed, since that checkpoint has them. `stored` is the newest intact
+/// checkpoint, if there is one. `num_moments` is the number of optimizer tensors per weight.
 const SurvivorMemory* whole_memory(const std::vector<SurvivorMemory>& memories, const std::optional<Checkpoint>& stored,
                                    int num_layers, int num_moments);
 
@@ -50,10 +50,10 @@ std::string to_string(const RestoreSource& source, const std::optional<Checkpoin
 
 /// Returns the phase to continue with after `snapshot`, and the later ones; layouts name logical ranks.
 ///
-/// If the run was started with the same plan and freeze rule, or if only the plan freezes, these are the phases of the
-/// snapshot or the plan at its step: those of the plan if the snapshot has fewer ranks than `world_size`, for which
-/// another layout had been chosen. Otherwise it is the plan's first phase with the snapshot's frozen layers, and the
-/// rule decides later ones.
+/// If plan and freeze rule are those with which the snapshot's run was started, these are the phases of the snapshot. A
+/// run whose last recovery left fewer ranks than `world_size` does not count as such, since its layouts are for fewer
+/// ranks. Otherwise, if only the plan freezes, they are the phases of the plan at the snapshot's step; with another
+/// rule, it is the plan's first phase with the snapshot's frozen layers, and the rule decides later ones.
 std::vector<Phase> phases_after(const Checkpoint& snapshot, const TrainOptions& options, int world_size);
 
 }  // namespace frostpipe

@@ -33,7 +33,7 @@ std::filesystem::path folder_to_resume(const TrainOptions& options) {
 bool may_go_on(const TrainOptions& options) {
   const std::filesystem::path from = folder_to_resume(options);
   if (from.empty()) return false;
-  std::error_code why;  // a folder that does not exist has none
+  std::error_code why;  // ignored: a folder that cannot be read has no checkpoints
   const auto is_one = [&](const std::filesystem::path& folder) {
     return std::filesystem::exists(folder / kCheckpointManifest, why);
   };

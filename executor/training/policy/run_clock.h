@@ -5,11 +5,11 @@
 
 namespace frostpipe {
 
-/// The time that a run has taken, over all processes that have run a part of it. Every `..._ns` is a time of
-/// ComputeDevice::now_ns().
+/// The time that a run has taken, including that of earlier processes from which this one has resumed. Every `..._ns`
+/// is a time of ComputeDevice::now_ns().
 class RunClock {
  public:
-  /// Sets the time that the run had taken before this process.
+  /// Sets the times of wall_seconds() and evaluation_seconds() before this process.
   void continue_from(double wall_seconds, double evaluation_seconds);
   /// Begins the training loop of this process.
   void begin_loop(Nanoseconds now_ns) { begin_ns_ = now_ns; }
@@ -18,7 +18,7 @@ class RunClock {
   /// Begins a step: its time counts from the end of the previous step or from restart_step(); for the first step from
   /// now.
   void begin_step(Nanoseconds now_ns);
-  /// Returns the duration of the step.
+  /// Ends a step and returns its duration. The next step begins at the same time.
   Nanoseconds end_step(Nanoseconds now_ns);
   /// Excludes the time since the last step (an evaluation, another phase, a recovery) from the next step.
   void restart_step(Nanoseconds now_ns) { step_begin_ns_ = now_ns; }
@@ -28,6 +28,7 @@ class RunClock {
 
   /// Returns the duration of the training loop until `now_ns`, in seconds, without evaluations.
   double wall_seconds(Nanoseconds now_ns) const;
+  /// Returns the duration of all evaluations, in seconds.
   double evaluation_seconds() const;
 
  private:
