@@ -18,6 +18,8 @@ class ConfigFields {
   const nlohmann::ordered_json& json() const { return json_; }
   /// Returns the value of a field; null if it is missing.
   const nlohmann::ordered_json& given(const char* key) const;
+  /// Returns whether the file has the field, as null, by which transformers says "none" and not "the default".
+  bool is_null(const char* key) const { return given(key).is_null() && json_.contains(key); }
   /// Throws InvalidInput for an unknown field, see require_known_fields. All fields of interest must have been read
   /// before, by the functions of this class.
   void require_known() const { require_known_fields(json_, read_, file_); }

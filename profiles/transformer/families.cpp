@@ -47,6 +47,7 @@ TransformerConfig deit() {
 TransformerConfig dinov2() {
   TransformerConfig config = vit();
   config.layer_norm_eps = 1e-6;
+  config.patch_size = 14;
   config.pools_patches = true;
   config.scales_layers = true;
   return config;
@@ -80,9 +81,16 @@ TransformerConfig llama() {
           .activation = Activation::silu};
 }
 
-TransformerConfig starcoder2() {
+/// Phi 3, Mixtral and OLMoE.
+TransformerConfig phi3() {
   TransformerConfig config = llama();
   config.layer_norm_eps = 1e-5;
+  return config;
+}
+
+TransformerConfig starcoder2() {
+  TransformerConfig config = phi3();
+  config.initializer_range = 0.018042;
   config.norm = NormKind::layer;
   config.norm_has_bias = true;
   config.has_gate = false;
@@ -169,15 +177,15 @@ const FamilyRow kFamilies[] = {
     {Family::gemma3_text, "gemma3_text", "Gemma3", "model.", kGemma2Names, kGemma3Heads, gemma3, read_decoder},
     {Family::olmo2, "olmo2", "Olmo2", "model.", kLlamaNames, std::span(kDecoderHeads, 2), olmo2, read_decoder},
     {Family::olmo3, "olmo3", "Olmo3", "model.", kLlamaNames, std::span(kDecoderHeads, 2), olmo2, read_decoder},
-    {Family::phi3, "phi3", "Phi3", "model.", kPhi3Names, std::span(kDecoderHeads, 3), llama, read_decoder},
+    {Family::phi3, "phi3", "Phi3", "model.", kPhi3Names, std::span(kDecoderHeads, 3), phi3, read_decoder},
     {Family::gpt_neox, "gpt_neox", "GPTNeoX", "gpt_neox.", kGptNeoxNames, kGptNeoxHeads, gpt_neox, read_gpt_neox},
     {Family::deit, "deit", "DeiT", "deit.", kVitNames, kVitHeads, deit, read_vit},
     {Family::dinov2, "dinov2", "Dinov2", "dinov2.", kDinov2Names, kVitHeads, dinov2, read_vit},
-    {Family::mixtral, "mixtral", "Mixtral", "model.", kLlamaNames, std::span(kDecoderHeads, 1), llama, read_mixtral,
+    {Family::mixtral, "mixtral", "Mixtral", "model.", kLlamaNames, std::span(kDecoderHeads, 1), phi3, read_mixtral,
      true},
     {Family::qwen3_moe, "qwen3_moe", "Qwen3Moe", "model.", kLlamaNames, std::span(kDecoderHeads, 1), qwen3,
      read_qwen3_moe, true},
-    {Family::olmoe, "olmoe", "Olmoe", "model.", kLlamaNames, std::span(kDecoderHeads, 1), llama, read_olmoe, true},
+    {Family::olmoe, "olmoe", "Olmoe", "model.", kLlamaNames, std::span(kDecoderHeads, 1), phi3, read_olmoe, true},
     {Family::deepseek_v3, "deepseek_v3", "DeepseekV3", "model.", kLlamaNames, std::span(kDecoderHeads, 1), llama,
      read_deepseek, true},
 };

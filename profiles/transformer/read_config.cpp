@@ -47,7 +47,7 @@ TransformerConfig config_from_json(const std::string& text, const std::string& f
   const FamilyRow& row = family_named(fields.text("model_type"), file, use);
   TransformerConfig config = described(row.family);
   row.read(fields, config);
-  config.initializer_range = fields.number("initializer_range", 0.02);
+  config.initializer_range = fields.number("initializer_range", config.initializer_range);
   config.task = task_named(row, fields.given("architectures"));
   const std::vector<std::string> labels = label_names_from_json(text, file);
   config.num_labels = labels.empty() ? fields.positive("num_labels", 2) : static_cast<std::int64_t>(labels.size());

@@ -46,7 +46,7 @@ void read_deepseek(const ConfigFields& fields, TransformerConfig& config) {
   config.experts.shared_size = fields.non_negative("n_shared_experts", 1) * config.experts.intermediate_size;
   config.experts.first_dense_blocks = fields.non_negative("first_k_dense_replace", 3);
   config.experts.has_router_bias = true;
-  config.latent = {.query_rank = fields.non_negative("q_lora_rank", 0),
+  config.latent = {.query_rank = fields.is_null("q_lora_rank") ? 0 : fields.non_negative("q_lora_rank", 1536),
                    .key_value_rank = fields.positive("kv_lora_rank", 512),
                    .rotary_size = fields.positive("qk_rope_head_dim", 64),
                    .value_size = fields.positive("v_head_dim", 128)};

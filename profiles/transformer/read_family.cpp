@@ -91,22 +91,63 @@ bool may_have_mlp_bias(Family family) {
   return family == Family::llama || family == Family::smollm3 || family == Family::granite;
 }
 
-/// Returns the base of rotary frequencies that transformers takes if config.json has none.
-double default_theta(Family family) {
+/// The values that transformers takes for fields that a decoder's config.json does not have.
+struct DecoderDefaults {
+  std::int64_t key_value_heads = 0;  // 0 = one for each attention head
+  std::int64_t positions = 2048;
+  std::int64_t padding_id = 0;
+  double theta = 10'000;  // base of the rotary frequencies
+};
+
+DecoderDefaults decoder_defaults(Family family) {
   switch (family) {
-    case Family::gemma3_text:
-      return 1'000'000;
+    case Family::mistral:
+      return {.key_value_heads = 8, .positions = 131'072};
+    case Family::mixtral:
+      return {.key_value_heads = 8, .positions = 131'072, .theta = 1'000'000};
     case Family::smollm3:
-      return 2'000'000;
+      return {.key_value_heads = 4, .positions = 32'768, .padding_id = 128'004, .theta = 2'000'000};
+    case Family::starcoder2:
+      return {.key_value_heads = 2, .positions = 4096};
+    case Family::qwen2:
+    case Family::qwen3:
+      return {.key_value_heads = 32, .positions = 32'768};
+    case Family::qwen3_moe:
+      return {.key_value_heads = 4, .positions = 32'768};
+    case Family::gemma:
+      return {.key_value_heads = 16, .positions = 8192};
+    case Family::gemma2:
+      return {.key_value_heads = 4, .positions = 8192};
+    case Family::gemma3_text:
+      return {.key_value_heads = 4, .positions = 131'072, .theta = 1'000'000};
+    case Family::phi3:
+      return {.positions = 4096, .padding_id = 32'000};
+    case Family::olmo2:
+      return {.padding_id = 1};
     case Family::olmo3:
-      return 500'000;
+      return {.padding_id = 1, .theta = 500'000};
+    case Family::olmoe:
+      return {.key_value_heads = 16, .positions = 4096, .padding_id = 1};
+    case Family::deepseek_v3:
+      return {.key_value_heads = 128, .positions = 4096};
     default:
-      return 10'000;
+      return {};
   }
 }
 
+/// Reads a number of which null means that there is none, returned as 0. `otherwise` is for a missing field.
+double number_or_none(const ConfigFields& fields, const char* key, double otherwise) {
+  return fields.is_null(key) ? 0 : fields.number(key, otherwise);
+}
+
+std::int64_t key_value_heads(const ConfigFields& fields, const TransformerConfig& config) {
+  const std::int64_t otherwise = decoder_defaults(config.family).key_value_heads;
+  const bool is_each = otherwise == 0 || fields.is_null("num_key_value_heads");
+  return fields.positive("num_key_value_heads", is_each ? config.num_attention_heads : otherwise);
+}
+
 void read_heads(const ConfigFields& fields, TransformerConfig& config) {
-  config.num_key_value_heads = fields.positive("num_key_value_heads", config.num_attention_heads);
+  config.num_key_value_heads = key_value_heads(fields, config);
   if (config.num_attention_heads % config.num_key_value_heads != 0)
     throw InvalidInput(fields.place("num_key_value_heads"),
                        fmt::format("must divide num_attention_heads ({})", config.num_attention_heads),
@@ -168,7 +209,7 @@ void read_vit(const ConfigFields& fields, TransformerConfig& config) {
   read_sizes(fields, config);
   require_heads_that_divide(fields, "num_attention_heads", config);
   config.image_size = fields.positive("image_size", 224);
-  config.patch_size = fields.positive("patch_size", 16);
+  config.patch_size = fields.positive("patch_size", config.patch_size);
   config.num_channels = fields.positive("num_channels", 3);
   config.has_qkv_bias = fields.flag("qkv_bias", true);
   config.layer_norm_eps = fields.number("layer_norm_eps", config.layer_norm_eps);
@@ -211,8 +252,9 @@ void read_decoder(const ConfigFields& fields, TransformerConfig& config) {
   read_sizes(fields, config);
   read_heads(fields, config);
   config.vocab_size = fields.positive("vocab_size");
-  config.max_position_embeddings = fields.positive("max_position_embeddings", 2048);
-  config.padding_id = fields.non_negative("pad_token_id", 0);
+  const DecoderDefaults defaults = decoder_defaults(config.family);
+  config.max_position_embeddings = fields.positive("max_position_embeddings", defaults.positions);
+  config.padding_id = fields.non_negative("pad_token_id", defaults.padding_id);
   config.layer_norm_eps = fields.number("rms_norm_eps", config.layer_norm_eps);
   config.ties_embeddings = fields.flag("tie_word_embeddings", config.ties_embeddings);
   config.activation = decoder_activation(fields, config);
@@ -222,10 +264,11 @@ void read_decoder(const ConfigFields& fields, TransformerConfig& config) {
   if (config.norm_adds_one) config.embedding_factor = std::sqrt(static_cast<double>(config.hidden_size));
   if (config.family == Family::gemma2 || config.family == Family::gemma3_text) {
     config.attention_scale = 1 / std::sqrt(fields.number("query_pre_attn_scalar", 256));
-    config.attention_soft_cap = fields.number("attn_logit_softcapping", 0);
-    config.logits_soft_cap = fields.number("final_logit_softcapping", 0);
+    const bool has_caps = config.family == Family::gemma2;
+    config.attention_soft_cap = number_or_none(fields, "attn_logit_softcapping", has_caps ? 50 : 0);
+    config.logits_soft_cap = number_or_none(fields, "final_logit_softcapping", has_caps ? 30 : 0);
   }
-  read_rotary_patterns(fields, default_theta(config.family), config);
+  read_rotary_patterns(fields, defaults.theta, config);
 }
 
 void read_granite(const ConfigFields& fields, TransformerConfig& config) {

@@ -165,7 +165,7 @@ class RotaryReader {
     const bool has_default =
         config_.family == Family::mistral || config_.family == Family::olmo3 || config_.norm_adds_one;
     const std::int64_t otherwise = has_default ? 4096 : 0;
-    if (fields_.json().contains("sliding_window") && fields_.given("sliding_window").is_null()) return 0;
+    if (fields_.is_null("sliding_window")) return 0;
     return fields_.positive("sliding_window", otherwise);
   }
 

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <variant>
 
 #include "base/error.h"
 #include "profiles/transformer/read_config.h"
@@ -133,6 +134,48 @@ Json defaults_of(const std::string& type) {
   for (const Json& config : test::reference_data("configs_reference.json").at("configs"))
     if (config.at("model_type") == type) return config;
   throw InvalidInput("model_type", "must be recorded", type);
+}
+
+/// Returns the description in a config.json with its head size, or the refusal of a size that is missing.
+std::variant<TransformerConfig, std::string> description_or_refusal(const Json& config) {
+  try {
+    TransformerConfig description = config_from_json(config.dump(), "config.json", ConfigUse::counting);
+    description.head_size = description.size_of_head();
+    return description;
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+}
+
+/// Oracle: the defaults of each configuration of transformers 5, with the number of blocks and such sizes required.
+TEST(KnownFields, AFieldThatIsMissingHasTheDefaultOfTransformers) {
+  for (const Json& config : test::reference_data("configs_reference.json").at("configs")) {
+    const auto expected = description_or_refusal(config);
+    for (const auto& [field, value] : config.items()) {
+      if (field == "model_type") continue;
+      Json without = config;
+      without.erase(field);
+      const auto read = description_or_refusal(without);
+      if (const auto* const refused = std::get_if<std::string>(&read))
+        EXPECT_EQ(*refused, "config.json: " + field + ": must be given, is missing");
+      else
+        EXPECT_TRUE(read == expected) << config.at("model_type") << ": " << field;
+    }
+  }
+}
+
+/// Oracle: transformers computes without caps or query rank if these are None, and version 4 takes None for the number
+/// of key heads as a key head for each head (version 5 refuses it).
+TEST(KnownFields, AFieldThatIsNullSaysNone) {
+  const auto with_null = [](const char* type, const char* field) {
+    Json config = defaults_of(type);
+    config[field] = nullptr;
+    return config_from_json(config.dump(), "config.json", ConfigUse::counting);
+  };
+  EXPECT_EQ(with_null("gemma2", "attn_logit_softcapping").attention_soft_cap, 0);
+  EXPECT_EQ(with_null("gemma2", "final_logit_softcapping").logits_soft_cap, 0);
+  EXPECT_EQ(with_null("mistral", "num_key_value_heads").key_value_heads(), 32);
+  EXPECT_EQ(with_null("deepseek_v3", "q_lora_rank").latent.query_rank, 0);
 }
 
 /// Oracle: the lists that transformers 5 writes for a config.json without any.
