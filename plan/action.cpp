@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <limits>
 
 #include "base/error.h"
 
@@ -20,7 +19,7 @@ struct KindName {
 
 constexpr int kMaxIterationOffset = 100, kMaxWeightVersion = 255;
 
-constexpr std::array<KindName, 16> kNames{{
+constexpr std::array<KindName, 15> kNames{{
     {ActionKind::forward, "F"},
     {ActionKind::backward, "B"},
     {ActionKind::input_gradient, "I"},
@@ -32,7 +31,6 @@ constexpr std::array<KindName, 16> kNames{{
     {ActionKind::reduce_gradient, "REDUCE_GRAD"},
     {ActionKind::unshard, "UNSHARD"},
     {ActionKind::reshard, "RESHARD"},
-    {ActionKind::overlap, "OVERLAP_F_B"},
     {ActionKind::optimizer_step, "OPTIMIZER_STEP"},
     {ActionKind::recompute, "RECOMPUTE"},
     {ActionKind::cache_read, "CACHE_READ"},

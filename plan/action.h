@@ -20,7 +20,6 @@ enum class ActionKind : std::uint8_t {
   reduce_gradient,  // REDUCE_GRAD: all-reduce over the stage's replicas
   unshard,          // UNSHARD
   reshard,          // RESHARD
-  overlap,          // OVERLAP_F_B
   optimizer_step,   // OPTIMIZER_STEP
   recompute,        // RECOMPUTE
   cache_read,       // CACHE_READ

@@ -28,7 +28,7 @@ std::string to_string(const CacheUse& cache, int boundary) {
   if (hits > 1 - 1e-9) return "hit";
   std::string text = hits > 0 ? fmt::format("{:.0f} % hits", 100 * hits) : "";
   if (others > 0) text += fmt::format("{}{:.0f} % from before", text.empty() ? "" : ", ", 100 * others);
-  return text;
+  return text.empty() ? "fill" : text;
 }
 
 }  // namespace frostpipe

@@ -92,7 +92,6 @@ std::vector<Action> Dependencies::of(const Action& action) const {
       return {own(ActionKind::reduce_gradient)};
     case ActionKind::unshard:
     case ActionKind::reshard:
-    case ActionKind::overlap:
     case ActionKind::cache_read:
       return {};
   }

@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "base/error.h"
 #include "plan/batch.h"
-#include "plan/reroute.h"
-#include "plan/schedule_rows.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
 

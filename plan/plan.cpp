@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/json_reader.h"
-#include "plan/memory.h"
 #include "plan/plan_envelope.h"
 #include "plan/reroute.h"
 #include "plan/schedule_rows.h"
@@ -130,6 +129,8 @@ class PhaseValidator {
                          std::to_string(phase_.num_micro_batches));
     require_schedule();
     require_token_slices(phase_, model_, place_);
+    require_size_of_schedule();
+    require_nothing_lost(phase_, model_, place_);
     require_cache();
     const auto num_peaks = phase_.predicted.peak_memory_bytes.size();
     if (num_peaks != 0 && num_peaks != static_cast<std::size_t>(plan_.world_size))
@@ -184,15 +185,25 @@ class PhaseValidator {
 
   void require_schedule() const {
     if (!phase_.schedule_rows.empty()) return require_schedule_rows(phase_, place_);
-    const std::vector<std::string> known = plan_schedule_names();
-    if (!schedule_traits(phase_.schedule).is_for_plans)
-      throw InvalidInput(at("schedule"), fmt::format("must be one of {}", fmt::join(known, ", ")),
+    if (!is_built_in(phase_.schedule))
+      throw InvalidInput(at("schedule"), fmt::format("must be one of {}", fmt::join(schedule_names(), ", ")),
                          fmt::format("\"{}\"", phase_.schedule));
     try {
       require_shape(phase_.schedule, shape_of(phase_));
     } catch (const InvalidInput& error) {
       throw InvalidInput(fmt::format("{}: {}", at("schedule"), error.what()));
     }
+  }
+
+  void require_size_of_schedule() const {
+    constexpr std::int64_t kMaxForwards = std::int64_t{1} << 24;
+    const auto stages = static_cast<std::int64_t>(phase_.partition.size());
+    const std::int64_t forwards_of_stage = std::int64_t{phase_.num_micro_batches} * num_slices(phase_);
+    if (stages <= kMaxForwards / forwards_of_stage) return;
+    throw InvalidInput(
+        at("num_micro_batches"),
+        fmt::format("must be at most {} together with stages and token slices, as a product", kMaxForwards),
+        fmt::format("{} x {} x {}", phase_.num_micro_batches, stages, num_slices(phase_)));
   }
 
   void require_cache() const {

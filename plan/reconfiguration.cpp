@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "plan/memory.h"
 #include "plan/stages.h"
 
 namespace frostpipe {

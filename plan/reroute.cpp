@@ -17,6 +17,9 @@ namespace frostpipe {
 
 namespace {
 
+constexpr const char* kHeldTiedParameters = "it held tied parameters, whose gradients both ends of a replica exchange";
+constexpr const char* kHeldExperts = "it held experts that no other rank holds";
+
 /// Returns why a phase cannot be rerouted, apart from its layout; "" if nothing prevents it.
 std::string reason_against_rerouting(const Phase& phase) {
   if (phase.layout.tensor_parallel_size > 1) return "tensor ranks share its layers";
@@ -180,7 +183,7 @@ std::variant<Phase, CannotReroute> rerouted(const Phase& phase, std::span<const 
       if (was_vacant || found == left.end() || *found != rank) {
         layout.vacant.push_back({pipeline_rank, replica});
         if (exchanges_tied_gradients(phase, model) && is_at_an_end(phase, pipeline_rank))
-          return CannotReroute{"it held tied parameters, whose gradients both ends of a replica exchange"};
+          return CannotReroute{kHeldTiedParameters};
       } else {
         layout.placement.push_back(static_cast<int>(found - left.begin()));
       }
@@ -188,7 +191,7 @@ std::variant<Phase, CannotReroute> rerouted(const Phase& phase, std::span<const 
     if (layout.placement.size() == placed)
       return CannotReroute{fmt::format("no replica is left of {} {}",
                                        has_one_stage_per_rank(phase) ? "stage" : "pipeline rank", pipeline_rank)};
-    if (loses_experts(result, pipeline_rank, model)) return CannotReroute{"it held experts that no other rank holds"};
+    if (loses_experts(result, pipeline_rank, model)) return CannotReroute{kHeldExperts};
   }
   return result;
 }
@@ -208,6 +211,18 @@ void require_vacant(const Phase& phase, const std::string& place) {
   }
   if (const std::string reason = reason_against_rerouting(phase); !reason.empty())
     throw InvalidInput(place + ".layout.vacant", "must be empty: " + reason, fmt::format("{} vacant", vacant.size()));
+}
+
+void require_nothing_lost(const Phase& phase, const Model& model, const std::string& place) {
+  for (const MeshCoordinate& vacant : phase.layout.vacant) {
+    const int pipeline_rank = vacant.pipeline_rank;
+    const bool held_tied = exchanges_tied_gradients(phase, model) && is_at_an_end(phase, pipeline_rank);
+    if (!held_tied && !loses_experts(phase, pipeline_rank, model)) continue;
+    throw InvalidInput(place + ".layout.vacant",
+                       fmt::format("must have no rank of pipeline rank {}: {}", pipeline_rank,
+                                   held_tied ? kHeldTiedParameters : kHeldExperts),
+                       fmt::format("replica {}", vacant.replica));
+  }
 }
 
 Schedule written_out(const Schedule& of_a_replica, const ParallelLayout& layout) {

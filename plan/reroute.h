@@ -24,8 +24,11 @@ std::variant<Phase, CannotReroute> rerouted(const Phase& phase, std::span<const 
 
 /// Throws InvalidInput ("PLACE.layout.vacant[0]: ...") unless the vacant coordinates belong to the layout, ascend and
 /// leave a replica of each pipeline rank, and the phase has no tensor ranks, cache, delayed updates or token slices.
-/// Experts and tied gradients are not checked.
 void require_vacant(const Phase& phase, const std::string& place);
+
+/// Throws InvalidInput ("PLACE.layout.vacant: ...") if a vacant rank exchanged tied gradients, or held experts that no
+/// other rank holds. Layout, partition and schedule must be valid.
+void require_nothing_lost(const Phase& phase, const Model& model, const std::string& place);
 
 /// Writes out the replicas of a layout with vacant coordinates as one, with the lists of layout_of_lists: micro-batch i
 /// of replica r becomes micro-batch r m + i, on the list of its runner. `of_a_replica` must have only a body of compute

@@ -30,7 +30,7 @@ void require_length(const TrainingPlan& plan, int num_samples, std::string_view 
 
 std::string epochs_text(double epochs) {
   const std::string number = epochs < 100 ? fmt::format("{:.3g}", epochs) : fmt::format("{:.0f}", epochs);
-  return fmt::format("{} epoch{}", number, epochs == 1 ? "" : "s");
+  return fmt::format("{} epoch{}", number, number == "1" ? "" : "s");
 }
 
 }  // namespace frostpipe

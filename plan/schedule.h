@@ -130,13 +130,12 @@ Schedule forward_only(const std::vector<int>& pipeline_rank_of_stage, int num_mi
 /// Builds a schedule by name, which is PyTorch's where there is one, in any case ("gpipe", "1F1B"). Throws InvalidInput
 /// that lists the known names.
 Schedule build_schedule(std::string_view name, const ScheduleShape& shape);
+/// Returns the names of the built-in schedules, all of which can be planned, simulated and trained.
 std::vector<std::string> schedule_names();
 /// Returns whether build_schedule knows the name, in any case.
 bool is_built_in(std::string_view name);
 /// Returns the name as in schedule_names() ("GPipe" for "gpipe"), or an unknown name unchanged.
 std::string canonical_schedule_name(std::string_view name);
-/// Returns the names of the schedules that plans may use and that can be simulated and trained.
-std::vector<std::string> plan_schedule_names();
 
 /// The placement of stages: stage s on pipeline rank s mod p, or down and up again as in the letter V.
 enum class StageMap { loop, v };
@@ -144,7 +143,6 @@ int pipeline_rank_of(StageMap map, int stage, int pipeline_parallel_size);
 
 /// Properties of a schedule that are known without building it.
 struct ScheduleTraits {
-  bool is_for_plans = false;
   bool starts_all_forwards = false;                      // every stage runs all forwards before its first backward
   bool splits_backward = false;                          // has I and W in place of some or all B
   bool has_slices = false;                               // may cut micro-batches into token slices

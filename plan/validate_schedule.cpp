@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/depth_first_search.hpp>
+#include <cstdint>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -147,9 +149,11 @@ class Validator {
       const Action absent{.kind = kind, .stage = stage, .micro_batch = micro_batch, .slice = slice};
       fail(fmt::format("{}: {} is missing", place, to_string(absent)));
     };
-    for (int unit = 0; unit < schedule_.num_micro_batches * schedule_.num_slices; ++unit) {
-      const int i = unit / schedule_.num_slices;
-      const auto slice = schedule_.num_slices > 1 ? OptionalIndex(unit % schedule_.num_slices) : OptionalIndex();
+    const std::int64_t num_units = std::int64_t{schedule_.num_micro_batches} * schedule_.num_slices;
+    for (std::int64_t unit = 0; unit < num_units; ++unit) {
+      const int i = static_cast<int>(unit / schedule_.num_slices);
+      const int of_slices = static_cast<int>(unit % schedule_.num_slices);
+      const auto slice = schedule_.num_slices > 1 ? OptionalIndex(of_slices) : OptionalIndex();
       require(ActionKind::forward, i, slice);
       if (stage < schedule_.first_trainable_stage) continue;
       const bool splits = contains(ActionKind::input_gradient, stage, i, slice) ||
@@ -198,6 +202,9 @@ class Validator {
     }
     const auto vertex = [&](Spot spot) { return static_cast<Vertex>(first_vertex[spot.pipeline_rank] + spot.index); };
 
+    std::vector<Spot> reductions;
+    std::ranges::copy_if(spots, std::back_inserter(reductions),
+                         [&](Spot spot) { return action_at(spot).kind == ActionKind::reduce_gradient; });
     WaitsFor graph(spots.size());
     for (const Spot spot : spots) {
       if (spot.index > 0) add_edge(vertex(spot), vertex({spot.pipeline_rank, spot.index - 1}), graph);
@@ -205,8 +212,7 @@ class Validator {
         add_edge(vertex(spot), vertex(spot_of_.at({home_of(needed, spot.pipeline_rank), key(needed)})), graph);
       if (action_at(spot).kind != ActionKind::optimizer_step) continue;
       // Gradient clipping needs the norm over all stages: every optimizer step waits for all reductions.
-      for (const Spot other : spots)
-        if (action_at(other).kind == ActionKind::reduce_gradient) add_edge(vertex(spot), vertex(other), graph);
+      for (const Spot reduction : reductions) add_edge(vertex(spot), vertex(reduction), graph);
     }
 
     std::vector<Vertex> parents(spots.size()), cycle;

@@ -32,18 +32,13 @@ std::variant<Phase, Infeasible> best_of_lengths(const PlanningProblem& problem, 
 
 }  // namespace
 
-int longest_pipeline(const Cluster& cluster, const PlanOptions& options) {
-  return devices_to_use(cluster, options) / options.tensor_parallel_size;
-}
-
 std::variant<Phase, Infeasible> data_parallel_phase(const PlanningProblem& problem) {
   return best_of_lengths(problem, {1});
 }
 
 std::variant<Phase, Infeasible> best_static_phase(const PlanningProblem& problem) {
   std::vector<int> lengths;
-  const int replicas = std::max(1, problem.options.data_parallel_size);
-  const int longest = std::max(1, longest_pipeline(problem.cluster, problem.options) / replicas);
+  const int longest = longest_pipeline(problem.cluster, problem.options);
   for (int p = std::min(2, longest); p <= longest; ++p)
     if (longest % p == 0) lengths.push_back(p);
   return best_of_lengths(problem, std::move(lengths));

@@ -7,9 +7,6 @@
 
 namespace frostpipe {
 
-/// Returns the number of stages of a pipeline over all devices, each on one group of tensor ranks.
-int longest_pipeline(const Cluster& cluster, const PlanOptions& options);
-
 /// Returns the best phase (best_phase) with nothing frozen and one stage. If options.pipeline_parallel_size is given,
 /// this function and the next two plan only that length. Infeasible says for every length why it does not fit.
 std::variant<Phase, Infeasible> data_parallel_phase(const PlanningProblem& problem);

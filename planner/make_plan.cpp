@@ -16,7 +16,8 @@ namespace frostpipe {
 namespace {
 
 void require_possible_length(const Cluster& cluster, const PlanOptions& options) {
-  const int wanted = options.pipeline_parallel_size, longest = longest_pipeline(cluster, options);
+  const int wanted = options.pipeline_parallel_size;
+  const int longest = devices_to_use(cluster, options) / options.tensor_parallel_size;
   const bool is_data_parallel = options.method == PlanMethod::data_parallel;
   if (wanted == 0 || (longest % wanted == 0 && (!is_data_parallel || wanted == 1))) return;
   throw InvalidInput(

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "base/error.h"
@@ -79,6 +78,10 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, const StepSettings& setti
 bool ProfileCostModel::replicas_are_alike() const {
   if (shares_links_ || !replica_of_list_.empty() || micro_batch_sizes_.front() != micro_batch_sizes_.back())
     return false;
+  const auto takes_as_long_as_the_first = [&](const Segment& one) {
+    return one.duration_ns == reduce_tied_.front().duration_ns;
+  };
+  if (!std::ranges::all_of(reduce_tied_, takes_as_long_as_the_first)) return false;
   for (std::size_t i = 0; i < cost_of_rank_.size(); ++i) {
     const int own = cost_of_rank_[i], first = cost_of_rank_[i - i % data_parallel_size_];
     if (own != first && rank_costs_[own] != rank_costs_[first]) return false;

@@ -29,12 +29,16 @@ void require_run(const Schedule& lowered, const ParallelLayout& layout, int iter
 Timing timing_of(const Trace& trace, int iterations) {
   Timing timing;
   timing.iteration_end_ns.assign(iterations, 0);
+  bool has_computed = false;  // in the rank's first step
   for (const Span& span : trace.spans) {
-    if (timing.ranks.empty() || timing.ranks.back().rank != span.rank) timing.ranks.push_back({.rank = span.rank});
+    if (timing.ranks.empty() || timing.ranks.back().rank != span.rank) {
+      timing.ranks.push_back({.rank = span.rank});
+      has_computed = false;
+    }
     Timing::Rank& rank = timing.ranks.back();
     timing.iteration_end_ns[span.step] = std::max(timing.iteration_end_ns[span.step], span.end_ns);
     if (span.step > 0 || !is_compute(span.action.kind)) continue;
-    if (rank.compute_end_ns == 0) rank.compute_begin_ns = span.begin_ns;
+    if (!std::exchange(has_computed, true)) rank.compute_begin_ns = span.begin_ns;
     rank.compute_end_ns = span.end_ns;
     rank.busy_ns += span.end_ns - span.begin_ns;
   }

@@ -50,12 +50,13 @@ class JitteredCostModel final : public CostModel {
   JitteredCostModel(const CostModel& costs, double deviation, std::uint64_t seed)
       : costs_(costs), normal_(1, deviation), random_(seed) {}
   std::vector<Segment> segments(const Action& action, int pipeline_rank, int replica) const override {
-    return costs_.segments(action, pipeline_rank, replica);
+    std::vector<Segment> segments = costs_.segments(action, pipeline_rank, replica);
+    if (is_compute(action.kind))
+      for (Segment& segment : segments) segment.duration_ns = varied(segment.duration_ns);
+    return segments;
   }
   Nanoseconds compute_ns(const Action& action, int pipeline_rank, int replica) const override {
-    const double factor = std::max(0.1, normal_(random_));
-    return static_cast<Nanoseconds>(
-        std::llround(factor * static_cast<double>(costs_.compute_ns(action, pipeline_rank, replica))));
+    return varied(costs_.compute_ns(action, pipeline_rank, replica));
   }
   TransferCost transfer(const Action& send, int replica) const override { return costs_.transfer(send, replica); }
   std::vector<SharedOccupancy> shared_occupancies(const Action& send, int replica) const override {
@@ -64,6 +65,11 @@ class JitteredCostModel final : public CostModel {
   bool shares_links() const override { return costs_.shares_links(); }
 
  private:
+  Nanoseconds varied(Nanoseconds duration) const {
+    const double factor = std::max(0.1, normal_(random_));
+    return static_cast<Nanoseconds>(std::llround(factor * static_cast<double>(duration)));
+  }
+
   const CostModel& costs_;
   mutable std::normal_distribution<double> normal_;
   mutable std::mt19937_64 random_;
@@ -109,10 +115,11 @@ IterationSpread apply_jitter(TrainingPlan& predicted, const Scenario& scenario) 
 }  // namespace
 
 void scale_bandwidths(Cluster& cluster, double factor) {
-  for_each_link(cluster, [&](Link& link) {
-    std::int64_t& bandwidth = link.bandwidth_bytes_per_second;
+  const auto scale = [&](std::int64_t& bandwidth) {
     if (bandwidth > 0) bandwidth = std::max<std::int64_t>(1, rounded(static_cast<double>(bandwidth) * factor));
-  });
+  };
+  for_each_link(cluster, [&](Link& link) { scale(link.bandwidth_bytes_per_second); });
+  for (SharedLink& link : cluster.shared_links) scale(link.bandwidth_bytes_per_second);
 }
 
 void set_bandwidths(Cluster& cluster, double bytes_per_second) {

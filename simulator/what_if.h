@@ -19,12 +19,11 @@ struct Scenario {
   Failures failures;
 };
 
-/// Multiplies the bandwidths of messages and collectives, within and between nodes, by `factor`. Each is at least 1
-/// byte/s afterwards; unlimited bandwidths stay unlimited. Links that ranks share (network cards, switches) keep
-/// theirs, here and in set_bandwidths.
+/// Multiplies the bandwidths of messages and collectives, within and between nodes, and of the links that ranks share
+/// (network cards, switches) by `factor`. Each is at least 1 byte/s afterwards; unlimited bandwidths stay unlimited.
 void scale_bandwidths(Cluster& cluster, double factor);
 
-/// Sets all of these bandwidths to the same value, at least 1 byte/s.
+/// Sets the bandwidths of messages and collectives to the same value, at least 1 byte/s. Shared links keep theirs.
 void set_bandwidths(Cluster& cluster, double bytes_per_second);
 
 void scale_latencies(Cluster& cluster, double factor);

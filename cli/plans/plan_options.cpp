@@ -16,7 +16,7 @@ namespace frostpipe {
 namespace {
 
 std::vector<std::string> names_for_plans() {
-  std::vector<std::string> names = plan_schedule_names();
+  std::vector<std::string> names = schedule_names();
   names.emplace_back(kAutoZeroBubble);
   return names;
 }

@@ -21,23 +21,17 @@ struct Builder {
   ScheduleTraits traits;
 };
 
-constexpr ScheduleTraits kOneStage{.is_for_plans = true};
-constexpr ScheduleTraits kOneStageForwardsFirst{.is_for_plans = true, .starts_all_forwards = true};
-constexpr ScheduleTraits kOneStageSplit{.is_for_plans = true, .splits_backward = true};
-constexpr ScheduleTraits kLoop{.is_for_plans = true, .max_virtual_stages = kAnyNumberOfStages};
-constexpr ScheduleTraits kLoopForwardsFirst{
-    .is_for_plans = true, .starts_all_forwards = true, .max_virtual_stages = kAnyNumberOfStages};
-constexpr ScheduleTraits kLoopSplit{
-    .is_for_plans = true, .splits_backward = true, .max_virtual_stages = kAnyNumberOfStages};
-constexpr ScheduleTraits kV{.is_for_plans = true,
-                            .splits_backward = true,
-                            .least_virtual_stages = 2,
-                            .max_virtual_stages = 2,
-                            .stage_map = StageMap::v};
-constexpr ScheduleTraits kSliced{.is_for_plans = true, .has_slices = true};
-constexpr ScheduleTraits kSlicedForwardsFirst{.is_for_plans = true, .starts_all_forwards = true, .has_slices = true};
-constexpr ScheduleTraits kDelayed{.is_for_plans = true, .weight_delay = 1};
-constexpr ScheduleTraits kNotForPlans{};
+constexpr ScheduleTraits kOneStage{};
+constexpr ScheduleTraits kOneStageForwardsFirst{.starts_all_forwards = true};
+constexpr ScheduleTraits kOneStageSplit{.splits_backward = true};
+constexpr ScheduleTraits kLoop{.max_virtual_stages = kAnyNumberOfStages};
+constexpr ScheduleTraits kLoopForwardsFirst{.starts_all_forwards = true, .max_virtual_stages = kAnyNumberOfStages};
+constexpr ScheduleTraits kLoopSplit{.splits_backward = true, .max_virtual_stages = kAnyNumberOfStages};
+constexpr ScheduleTraits kV{
+    .splits_backward = true, .least_virtual_stages = 2, .max_virtual_stages = 2, .stage_map = StageMap::v};
+constexpr ScheduleTraits kSliced{.has_slices = true};
+constexpr ScheduleTraits kSlicedForwardsFirst{.starts_all_forwards = true, .has_slices = true};
+constexpr ScheduleTraits kDelayed{.weight_delay = 1};
 
 constexpr std::array<Builder, 12> kBuilders{{{"GPipe", gpipe, kOneStageForwardsFirst},
                                              {"1F1B", one_f_one_b, kOneStage},
@@ -83,16 +77,9 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
-std::vector<std::string> plan_schedule_names() {
-  std::vector<std::string> names;
-  for (const auto& builder : kBuilders)
-    if (builder.traits.is_for_plans) names.emplace_back(builder.name);
-  return names;
-}
-
 ScheduleTraits schedule_traits(std::string_view name) {
   const Builder* builder = find_builder(name);
-  return builder != nullptr ? builder->traits : kNotForPlans;
+  return builder != nullptr ? builder->traits : ScheduleTraits();
 }
 
 }  // namespace frostpipe

@@ -8,14 +8,14 @@
 
 namespace frostpipe {
 
-/// Calls `consider` with every pipeline length that leaves no device idle; if a length is asked for, only with that
-/// one. A number of replicas that options fix is not checked.
+/// Calls `consider` with every pipeline length that divides longest_pipeline(); if a length is asked for, only with
+/// that one.
 template <class Consider>
 void for_each_length(const PlanningProblem& problem, Consider&& consider) {
   const auto& [profile, cluster, options] = problem;
-  const int groups = devices_to_use(cluster, options) / options.tensor_parallel_size;
-  for (int p = 1; p <= std::min(groups, static_cast<int>(profile.model.layers.size())); ++p)
-    if (groups % p == 0 && (options.pipeline_parallel_size == 0 || options.pipeline_parallel_size == p)) consider(p);
+  const int longest = longest_pipeline(cluster, options);
+  for (int p = 1; p <= std::min(longest, static_cast<int>(profile.model.layers.size())); ++p)
+    if (longest % p == 0 && (options.pipeline_parallel_size == 0 || options.pipeline_parallel_size == p)) consider(p);
 }
 
 /// Keeps the phase with the least objective, or, if there is none, the reasons.
@@ -36,7 +36,7 @@ class BestOfLengths {
   }
   std::variant<Phase, Infeasible> result() && {
     if (best_) return *std::move(best_);
-    return reasons_.reason.empty() ? Infeasible{"no pipeline length divides the devices"} : std::move(reasons_);
+    return reasons_.reason.empty() ? Infeasible{"no pipeline length divides the devices of each replica"} : std::move(reasons_);
   }
 
  private:

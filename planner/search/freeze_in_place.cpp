@@ -1,6 +1,7 @@
 #include "planner/search/freeze_in_place.h"
 
 #include "plan/memory.h"
+#include "plan/reconfiguration.h"
 #include "planner/search/candidate.h"
 #include "simulator/simulate.h"
 
@@ -20,8 +21,12 @@ std::variant<Phase, Infeasible> freeze_in_place(const PlanningProblem& problem, 
       return Infeasible{"p = " + std::to_string(phase.layout.pipeline_parallel_size) + ": " + misfit, true};
     }
   }
+  const Nanoseconds change_ns =
+      from_step == 0
+          ? 0
+          : reconfiguration_ns(diff(current, phase, profile.model, options.optimizer, options.dtype), cluster);
   phase.predicted = {.iteration_ns = simulated_iteration_ns(phase, step_settings(options), profile, cluster),
-                     .transformation_ns = 0,
+                     .transformation_ns = change_ns,
                      .peak_memory_bytes = peak_per_rank(phase, memory, static_cast<int>(cluster.devices.size()))};
   return phase;
 }

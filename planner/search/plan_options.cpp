@@ -129,6 +129,11 @@ void require_open_partition_for_several_stages(const PlanOptions& options) {
 
 }  // namespace
 
+int longest_pipeline(const Cluster& cluster, const PlanOptions& options) {
+  const int replicas = std::max(1, options.data_parallel_size);
+  return std::max(1, devices_to_use(cluster, options) / (options.tensor_parallel_size * replicas));
+}
+
 void require_meaningful(const PlanningProblem& problem) {
   const auto& [profile, cluster, options] = problem;
   if (options.global_batch_size < 1) {
@@ -235,7 +240,7 @@ std::vector<PlannedSchedule> schedules_for(const PlanningProblem& problem, int p
   std::vector<std::string> names{options.schedule};
   if (options.schedule.empty()) names = {"1F1B", "GPipe"};  // if both take equally long, 1F1B needs less memory
   if (any)
-    for (const std::string& name : plan_schedule_names())
+    for (const std::string& name : schedule_names())
       if (name != "1F1B" && name != "GPipe" && schedule_traits(name).weight_delay == 0) names.push_back(name);
   constexpr int kMax = 4;
   const int layers_per_rank = static_cast<int>(problem.profile.model.layers.size()) / pipeline_parallel_size;

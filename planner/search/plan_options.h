@@ -56,6 +56,10 @@ StepSettings step_settings(const PlanOptions& options);
 /// (0 if they are too few), or 1 if the method does not replicate.
 int replicas_of_pipelines(const Cluster& cluster, const PlanOptions& options, int pipeline_parallel_size);
 
+/// Returns the number of stages of the longest pipeline for which there are enough devices, each stage on one group of
+/// tensor ranks, if options fix a number of replicas with that many pipelines; at least 1.
+int longest_pipeline(const Cluster& cluster, const PlanOptions& options);
+
 /// Throws InvalidInput for meaningless options, clusters and profiles, such as: no samples, no steps, no device, no
 /// backward times, pins of layers that do not exist, a schedule that splits the backward without measured times of I
 /// and W, token slices of a model that is not causal, parts of the layout that the method does not leave open.

@@ -12,8 +12,8 @@ using examples::message_of;
 constexpr ActionKind kAllKinds[] = {
     ActionKind::forward,         ActionKind::backward,     ActionKind::input_gradient, ActionKind::weight_gradient,
     ActionKind::send_forward,    ActionKind::recv_forward, ActionKind::send_backward,  ActionKind::recv_backward,
-    ActionKind::reduce_gradient, ActionKind::unshard,      ActionKind::reshard,        ActionKind::overlap,
-    ActionKind::optimizer_step,  ActionKind::recompute,    ActionKind::cache_read,     ActionKind::cache_write,
+    ActionKind::reduce_gradient, ActionKind::unshard,      ActionKind::reshard,        ActionKind::optimizer_step,
+    ActionKind::recompute,       ActionKind::cache_read,   ActionKind::cache_write,
 };
 
 TEST(Action, IsWrittenAsPyTorchWritesIt) {

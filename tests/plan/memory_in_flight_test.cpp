@@ -80,7 +80,7 @@ int max_held(const std::vector<Action>& list, int first_trainable_stage, int kep
 
 // Oracle: the same schedules with all micro-batches, counted action by action; three iterations where they overlap.
 TEST(Memory, MostInFlightIsThatOfTheWholeList) {
-  for (const std::string& name : plan_schedule_names()) {
+  for (const std::string& name : schedule_names()) {
     for (const int p : {1, 2, 3, 4, 5, 6, 24}) {
       for (const int m : {2 * p, 4 * p, 4 * p + 1, 8 * p, 40}) {
         Phase phase = two_stages();
@@ -147,7 +147,7 @@ int max_waiting(const std::vector<Action>& list, int stage) {
 // Oracle: the lists, counted action by action.
 TEST(Stages, ThatHandOnAtOnceNeverHaveTwoOutputsWaiting) {
   std::set<std::string> at_once, later;
-  for (const std::string& name : plan_schedule_names()) {
+  for (const std::string& name : schedule_names()) {
     const ScheduleTraits traits = schedule_traits(name);
     for (int p = 1; p <= 4; ++p) {
       for (int v = traits.least_virtual_stages; v <= std::min(4, traits.max_virtual_stages); ++v) {

@@ -49,7 +49,7 @@ TEST(Plan, OfAnOlderVersionKnowsNoLargestMicroBatch) {
 }
 
 TEST(Plan, HasTheNameOfItsScheduleAsItsBuilderWritesIt) {
-  for (const std::string& name : plan_schedule_names()) {
+  for (const std::string& name : schedule_names()) {
     TrainingPlan plan = two_phase_plan();
     plan.phases[0].schedule = name;
     std::string lower_case = name;

@@ -116,7 +116,7 @@ TEST(Reroute, OneFOneBTakesWhatTheClosedFormSays) {
 /// For every schedule and lost rank: the result is valid, has receive queues that do not block, and on every rank at
 /// most as much in flight as both replicas have. Oracle: the validator, which knows nothing of replicas.
 TEST(Reroute, NoRankWaitsForever) {
-  for (const std::string& name : plan_schedule_names()) {
+  for (const std::string& name : schedule_names()) {
     const ScheduleTraits traits = schedule_traits(name);
     if (traits.weight_delay > 0 || traits.has_slices) continue;
     for (const auto& layout :

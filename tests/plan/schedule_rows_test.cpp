@@ -39,7 +39,7 @@ Phase phase_of(const std::string& schedule, int p, int v, int m) {
 /// several numbers of micro-batches and frozen stages.
 template <class Check>
 void for_each_phase(Check check) {
-  for (const std::string& name : plan_schedule_names()) {
+  for (const std::string& name : schedule_names()) {
     const ScheduleTraits traits = schedule_traits(name);
     if (traits.weight_delay > 0) continue;
     for (int p = 1; p <= 3; ++p) {

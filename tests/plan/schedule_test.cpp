@@ -112,7 +112,7 @@ TEST(BuildSchedule, RefusesShapesThatNoScheduleHas) {
 TEST(SplitsBackward, OfAListIsWhetherItHasW) {
   EXPECT_TRUE(splits_backward(zig_zag()));  // beside unsplit backwards, and under a name that no builder has
   EXPECT_FALSE(splits_backward(zig_zag().name));
-  for (const std::string& name : plan_schedule_names()) {
+  for (const std::string& name : schedule_names()) {
     const Schedule schedule = build_schedule(name, {.pipeline_parallel_size = 2, .num_micro_batches = 8});
     EXPECT_EQ(splits_backward(schedule), splits_backward(name)) << name;
     EXPECT_EQ(splits_backward(lower(schedule)), splits_backward(name)) << name;

@@ -25,7 +25,7 @@ Phase phase_of(int pipeline_ranks, int virtual_stages, int replicas) {
 }
 
 TEST(Stages, AreWhereTheScheduleHasThem) {
-  for (const std::string& name : plan_schedule_names()) {
+  for (const std::string& name : schedule_names()) {
     for (int p = 1; p <= 5; ++p) {
       const ScheduleTraits traits = schedule_traits(name);
       for (int v = traits.least_virtual_stages; v <= std::min(4, traits.max_virtual_stages); ++v) {
@@ -84,7 +84,7 @@ TEST(ScheduleRules, AreThoseOfTheBuilders) {
     }
     return "";
   };
-  for (const std::string& name : plan_schedule_names()) {
+  for (const std::string& name : schedule_names()) {
     for (int p = 1; p <= 6; ++p) {
       for (int m = 1; m <= 30; ++m) {
         for (int v = 1; v <= 3; ++v) {

@@ -168,7 +168,7 @@ TEST(AutoPlan, ChoosesTheBestOfAllSchedules) {
     const Phase& best = open.plan.phases.front();
     chosen.insert(best.schedule);
     EXPECT_LE(open.lower_bound_ns, best.predicted.iteration_ns) << round;
-    for (const std::string& name : plan_schedule_names()) {
+    for (const std::string& name : schedule_names()) {
       if (schedule_traits(name).has_slices) continue;        // planned only if asked for
       if (schedule_traits(name).weight_delay > 0) continue;  // only if asked for, since the optimizer differs
       options.schedule = name;

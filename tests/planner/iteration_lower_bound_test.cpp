@@ -98,7 +98,7 @@ TEST(IterationLowerBound, IsBelowThePlanOfEveryMethodByEveryScheduleThatItTakes)
     profile.model.is_causal = true;
     const Cluster cluster = test::free_cluster(2 + 2 * (round % 2));
     for (const PlanMethod method : plan_methods()) {
-      for (const std::string& schedule : plan_schedule_names()) {
+      for (const std::string& schedule : schedule_names()) {
         PlanOptions options = test::options_for(8);
         options.method = method;
         options.schedule = schedule;
@@ -115,7 +115,7 @@ TEST(IterationLowerBound, IsBelowThePlanOfEveryMethodByEveryScheduleThatItTakes)
       }
     }
   }
-  for (const std::string& schedule : plan_schedule_names()) EXPECT_GE(plans[schedule], 6) << schedule;
+  for (const std::string& schedule : schedule_names()) EXPECT_GE(plans[schedule], 6) << schedule;
 }
 
 // One rank has no memory for both stages. With two samples, forwards of the next iteration fill the bubble.

@@ -24,7 +24,7 @@ struct RandomCase {
 /// Returns a random schedule that allows the phase's pipeline ranks, stages and micro-batches.
 inline std::string any_schedule(const Phase& phase, const auto& below) {
   std::vector<std::string> possible;
-  for (const std::string& name : plan_schedule_names()) {
+  for (const std::string& name : schedule_names()) {
     try {
       require_shape(name, {.pipeline_parallel_size = phase.layout.pipeline_parallel_size,
                            .num_micro_batches = phase.num_micro_batches,

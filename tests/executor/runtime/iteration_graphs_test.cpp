@@ -23,7 +23,7 @@ namespace {
 void gradients_of_each_schedule(const RankEnvironment& self, int p, int d) {
   Job job(self);
   job.cuda_graphs = true;
-  for (const std::string& schedule : plan_schedule_names()) {
+  for (const std::string& schedule : schedule_names()) {
     for (const int first_trainable : {0, 5}) {
       Phase phase = small_phase(p, d, 2 * p, schedule, first_trainable, schedule_traits(schedule).least_virtual_stages);
       if (first_trainable > 0) phase.recompute = RecomputeMode::stage;

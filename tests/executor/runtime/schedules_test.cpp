@@ -67,7 +67,7 @@ void check_cells(Job& job, int p, int d, const Cells& cells) {
 void one_cell_of_each_schedule(const RankEnvironment& self, int p, int d) {
   Job job(self);
   std::vector<std::string> several;
-  for (const std::string& name : plan_schedule_names())
+  for (const std::string& name : schedule_names())
     if (schedule_traits(name).max_virtual_stages > 1) several.push_back(name);
   check_cells(job, p, d, {several, {0, 3}, {Recompute()}, {1, p, 2 * p + 1}});
 }
@@ -127,7 +127,7 @@ RANK_TEST(ScheduleRows, GradientsOnFourRanksEqualOneProcess, 4) { lists_of_all_k
 
 /// Uses one micro-batch, and twice as many micro-batches as pipeline ranks; the latter with recomputation.
 void nothing_is_left(const RankEnvironment& self, int p, int d,
-                     const std::vector<std::string>& schedules = plan_schedule_names()) {
+                     const std::vector<std::string>& schedules = schedule_names()) {
   Job job(self);
   for (const std::string& schedule : schedules) {
     for (const int v : virtual_stages_of(schedule, p)) {
@@ -157,8 +157,8 @@ void whole_grid(const RankEnvironment& self, int p, int d) {
   const std::vector<Recompute> recompute{Recompute(), RecomputeMode::attention, RecomputeMode::layers,
                                          RecomputeMode::stage};
   const std::vector<int> num_micro_batches{1, p, p + 1, 2 * p, 2 * p + 1, 3 * p + 2};
-  check_cells(job, p, d, {plan_schedule_names(), {0, 1, 3, 5, 7}, recompute, num_micro_batches});
-  check_cells(job, p, d, {plan_schedule_names(), {0, 3}, {Recompute()}, num_micro_batches, DType::kFloat32});
+  check_cells(job, p, d, {schedule_names(), {0, 1, 3, 5, 7}, recompute, num_micro_batches});
+  check_cells(job, p, d, {schedule_names(), {0, 3}, {Recompute()}, num_micro_batches, DType::kFloat32});
 }
 RANK_TEST(LongSchedules, GridOn2RanksEqualsOneProcess, 2) { whole_grid(self, 2, 1); }
 RANK_TEST(LongSchedules, GridOn4RanksEqualsOneProcess, 4) { whole_grid(self, 4, 1); }
