@@ -61,6 +61,22 @@ TEST(Plan, HasTheNameOfItsScheduleAsItsBuilderWritesIt) {
   EXPECT_EQ(canonical_schedule_name("steps.csv"), "steps.csv");
 }
 
+TEST(Plan, AScheduleThatNoMemoryHoldsIsRefused) {
+  TrainingPlan plan = two_phase_plan();
+  plan.global_batch_size = 1 << 24;
+  plan.phases[0].num_micro_batches = 1 << 23;
+  const Model model = chain_model(4);
+  EXPECT_NO_THROW(validate(plan, model, "plan.json"));
+  plan.phases[0].num_micro_batches = (1 << 23) + 1;
+  EXPECT_THAT(message_of([&] { validate(plan, model, "plan.json"); }),
+              HasSubstr("phases[0].num_micro_batches: must be at most 16777216 together with stages and token slices"));
+}
+
+TEST(CacheUse, ThatFindsNothingFills) {
+  EXPECT_EQ(to_string(CacheUse{.on = true, .found = {{.layer = 5, .fraction = 0}}}, 5), "fill");
+  EXPECT_EQ(to_string(CacheUse{.on = true, .found = {{.layer = 5, .fraction = 0.5}}}, 5), "50 % hits");
+}
+
 TEST(Plan, IsReadableAsAFile) {
   const auto text = to_json(two_phase_plan());
   EXPECT_THAT(text, testing::StartsWith(

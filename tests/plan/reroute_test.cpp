@@ -197,7 +197,7 @@ TEST(Reroute, APlanKeepsVacantCoordinates) {
   plan.phases = {phase_of(with_vacant(2, 2, {{1, 0}}), 2)};
   EXPECT_EQ(plan_from_json(to_json(plan), "plan.json"), plan);
   EXPECT_THAT(to_json(plan), HasSubstr("\"version\": 2"));
-  const Model model = test::synthetic_model(1);
+  Model model = test::synthetic_model(1);
   EXPECT_NO_THROW(validate(plan, model, "plan.json"));
   const auto refusal = [&](std::vector<MeshCoordinate> vacant) -> std::string {
     plan.phases[0].layout.vacant = std::move(vacant);
@@ -211,6 +211,13 @@ TEST(Reroute, APlanKeepsVacantCoordinates) {
   EXPECT_THAT(refusal({{2, 0}}), HasSubstr("plan.json: phases[0].layout.vacant[0]: must be of the layout"));
   EXPECT_THAT(refusal({{1, 0}, {0, 0}}), HasSubstr("vacant[1]: must come after the one before"));
   EXPECT_THAT(refusal({{1, 0}, {1, 1}}), HasSubstr("vacant[1]: must leave a replica of each pipeline rank"));
+  model.tied_parameter_count = 1;
+  EXPECT_THAT(refusal({{1, 0}}), HasSubstr("layout.vacant: must have no rank of pipeline rank 1: it held tied"));
+  plan.phases[0].first_trainable_layer = 1;
+  EXPECT_EQ(refusal({{1, 0}}), "none") << "tied gradients are exchanged while nothing is frozen";
+  model.expert_parallel_size = 2;
+  model.layers[2].expert_parameter_count = 1;
+  EXPECT_THAT(refusal({{1, 0}}), HasSubstr("layout.vacant: must have no rank of pipeline rank 1: it held experts"));
 }
 
 }  // namespace

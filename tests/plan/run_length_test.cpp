@@ -44,6 +44,7 @@ TEST(RunLength, APlanByEpochsIsForDataOfItsSize) {
 TEST(RunLength, AsText) {
   EXPECT_EQ(epochs_text(3), "3 epochs");
   EXPECT_EQ(epochs_text(1), "1 epoch");
+  EXPECT_EQ(epochs_text(1.001), "1 epoch");
   EXPECT_EQ(epochs_text(0.2), "0.2 epochs");
   EXPECT_EQ(epochs_text(50.0 / 17), "2.94 epochs");
   EXPECT_EQ(epochs_text(2000), "2000 epochs");

@@ -67,6 +67,12 @@ TEST(ScheduleFromCsv, NamesRowAndField) {
   EXPECT_THAT(error_of("\n\n,,\n"), HasSubstr("must have an action"));
 }
 
+// 2^20 micro-batches of 2^12 slices, a product of 2^32.
+TEST(ScheduleFromCsv, AStageOfVeryManyUnitsIsIncomplete) {
+  const Schedule read = schedule_from_csv("0F0s0,0F0s4095,0F1048575\n", "hand.csv");
+  EXPECT_THAT(message_of([&] { validate(lower(read)); }), HasSubstr("0B0s0 is missing"));
+}
+
 TEST(ScheduleFromCsv, ADeadlockIsReportedWithItsCycle) {
   // Rank 0 waits for micro-batch 0's gradient before it sends micro-batch 1, and rank 1 waits for 1 before 0's
   // backward.

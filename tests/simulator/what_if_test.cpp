@@ -55,7 +55,9 @@ TEST(WhatIf, BandwidthsAreScaledOrSet) {
   cluster.intra_node.point_to_point.bandwidth_bytes_per_second = 1000;
   cluster.inter_node.collective.bandwidth_bytes_per_second = 10;
   cluster.node_pairs = {{0, 1, cluster.intra_node}};
+  cluster.shared_links = {{.name = "card", .nodes = 1, .bandwidth_bytes_per_second = 5000}};
   scale_bandwidths(cluster, 0.01);
+  EXPECT_EQ(cluster.shared_links.front().bandwidth_bytes_per_second, 50);
   EXPECT_EQ(cluster.node_pairs.front().links, cluster.intra_node);
   EXPECT_EQ(cluster.intra_node.point_to_point.bandwidth_bytes_per_second, 10);
   EXPECT_EQ(cluster.inter_node.collective.bandwidth_bytes_per_second, 1) << "0 would be unlimited";
@@ -65,6 +67,7 @@ TEST(WhatIf, BandwidthsAreScaledOrSet) {
     EXPECT_EQ(links.point_to_point.bandwidth_bytes_per_second, 2'000'000'000);
     EXPECT_EQ(links.collective.bandwidth_bytes_per_second, 2'000'000'000);
   }
+  EXPECT_EQ(cluster.shared_links.front().bandwidth_bytes_per_second, 50) << "a card is not a link of two ranks";
   set_bandwidths(cluster, 0.1);
   EXPECT_EQ(cluster.intra_node.collective.bandwidth_bytes_per_second, 1);
 }
@@ -140,6 +143,17 @@ TEST(WhatIf, JitterIsSeededAndTellsOfTheLongestPhase) {
   EXPECT_EQ(once.spread->from_step, 40) << "60 steps against 40";
   EXPECT_LT(once.spread->low_ns, once.spread->median_ns);
   EXPECT_LT(once.spread->median_ns, once.spread->high_ns);
+}
+
+// The event engine simulates iterations that overlap, as those of PipeDream-2BW do.
+TEST(WhatIf, JitterAlsoSpreadsWhatTheEventEngineSimulates) {
+  TrainingPlan plan = test::one_rank_plan();
+  plan.phases.front().schedule = "PipeDream-2BW";
+  Scenario scenario = scenario_of(plan);
+  scenario.jitter = 0.1;
+  const Outcome outcome = evaluate(scenario);
+  EXPECT_LT(outcome.spread->low_ns, outcome.spread->median_ns);
+  EXPECT_LT(outcome.spread->median_ns, outcome.spread->high_ns);
 }
 
 TEST(WhatIf, FailuresLengthenTheRun) {
