@@ -36,7 +36,8 @@ class BestOfLengths {
   }
   std::variant<Phase, Infeasible> result() && {
     if (best_) return *std::move(best_);
-    return reasons_.reason.empty() ? Infeasible{"no pipeline length divides the devices of each replica"} : std::move(reasons_);
+    if (reasons_.reason.empty()) return Infeasible{"no pipeline length divides the devices of each replica"};
+    return std::move(reasons_);
   }
 
  private:

@@ -11,6 +11,7 @@
 #include "plan/stages.h"
 #include "simulator/simulate.h"
 #include "tests/support/random_phase.h"
+#include "tests/support/synthetic_profile.h"
 
 namespace frostpipe {
 namespace {
@@ -69,6 +70,25 @@ TEST(IterationTimer, CriticalPathIsAsLongAsTheIteration) {
     ++with_path;
   }
   EXPECT_GT(with_path, 100);
+}
+
+TEST(IterationTimer, ReplicasWhoseEndsAreAtOtherDistancesAreNotAlike) {
+  // The stages of replica 0 are on nodes 0, 1, 0, those of replica 1 on nodes 0, 1, 2: only the tied gradients of
+  // replica 1 go between nodes.
+  Profile profile = test::synthetic_profile(1, {test::SyntheticLayer{.parameter_count = 1}});
+  Cluster cluster = test::free_cluster(6);
+  const int nodes[] = {0, 0, 1, 1, 0, 2};
+  for (int rank = 0; rank < 6; ++rank) cluster.devices[rank].node = nodes[rank];
+  cluster.inter_node.collective = {.latency_ns = 7, .bandwidth_bytes_per_second = 1'000'000'000};
+  Phase phase{.layout = {.pipeline_parallel_size = 3, .data_parallel_size = 2},
+              .partition = {{0, 1}, {1, 3}, {3, 4}},
+              .tokens = test::kSyntheticTokens};
+  const auto are_alike = [&] {
+    return ProfileCostModel(phase, {.global_batch_size = 2}, profile, cluster).replicas_are_alike();
+  };
+  EXPECT_TRUE(are_alike());
+  profile.model.tied_parameter_count = 1;
+  EXPECT_FALSE(are_alike());
 }
 
 }  // namespace

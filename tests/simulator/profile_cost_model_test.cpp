@@ -190,24 +190,6 @@ TEST(ProfileCostModel, BothEndsAddTheGradientsOfTiedParametersUntilSomethingFree
   EXPECT_THAT(one_stage.segments(parse_action("0REDUCE_GRAD", "test"), 0, 0), IsEmpty());
 }
 
-TEST(ProfileCostModel, ReplicasWhoseEndsAreAtOtherDistancesAreNotAlike) {
-  // The stages of replica 0 are on nodes 0, 1, 0, those of replica 1 on nodes 0, 1, 2: only the tied gradients of
-  // replica 1 go between nodes.
-  Profile profile = digits();
-  Cluster cluster = free_cluster(6);
-  const int nodes[] = {0, 0, 1, 1, 0, 2};
-  for (int rank = 0; rank < 6; ++rank) cluster.devices[rank].node = nodes[rank];
-  cluster.inter_node.collective = {.latency_ns = 7, .bandwidth_bytes_per_second = 1'000'000'000};
-  const auto are_alike = [&] {
-    return ProfileCostModel(frozen_phase_of({{0, 1}, {1, 3}, {3, 4}}, 2, 1, 0), {.global_batch_size = 2}, profile,
-                            cluster)
-        .replicas_are_alike();
-  };
-  EXPECT_TRUE(are_alike());
-  profile.model.tied_parameter_count = 1;
-  EXPECT_FALSE(are_alike());
-}
-
 TEST(ProfileCostModel, ReplicasAddTheRowsOfTheirTokensAlone) {
   // 2 samples of 8 tokens use 16 rows of 4 parameters, and there are 2 others; layer 1 has 2.
   Profile profile = digits();
