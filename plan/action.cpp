@@ -110,7 +110,7 @@ Action parse_action(std::string_view text, std::string_view place) {
   if (has_micro_batch(action.kind))
     action.micro_batch = reader.number("must have a micro-batch (as \"2F0\" has)");
   else if (reader.starts_number())
-    reader.fail(fmt::format("must have no micro-batch: {} is of a whole stage", to_string(action.kind)));
+    reader.fail(fmt::format("must have no micro-batch: {} belongs to a whole stage", to_string(action.kind)));
   if (reader.skip('s')) action.slice = reader.number("must have a slice after \"s\" (as \"2F0s3\" has)");
   if (reader.skip('@')) {
     const int version = reader.number("must have a weight version after \"@\" (as \"2F0@1\" has)");

@@ -205,7 +205,8 @@ void require_vacant(const Phase& phase, const std::string& place) {
       throw InvalidInput(fmt::format("{}.layout.vacant[{}]", place, i), rule,
                          fmt::format("pipeline rank {}, replica {}", vacant[i].pipeline_rank, vacant[i].replica));
     };
-    if (vacant[i].pipeline_rank >= p || vacant[i].replica >= d) fail("must be of the layout");
+    if (vacant[i].pipeline_rank >= p || vacant[i].replica >= d)
+      fail(fmt::format("must be a pipeline rank < {} and a replica < {}", p, d));
     if (i > 0 && vacant[i] <= vacant[i - 1]) fail("must come after the one before");
     if (--left[vacant[i].pipeline_rank] == 0) fail("must leave a replica of each pipeline rank");
   }

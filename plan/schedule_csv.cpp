@@ -61,9 +61,10 @@ class Census {
     for (int stage = 0; stage <= pipeline_rank_of_.rbegin()->first; ++stage) {
       const auto at = pipeline_rank_of_.find(stage);
       if (at == pipeline_rank_of_.end())
-        throw InvalidInput(fmt::format("{}: stage {}", source, stage),
-                           fmt::format("must be there: there is a stage {}", pipeline_rank_of_.rbegin()->first),
-                           "on no rank");
+        throw InvalidInput(
+            fmt::format("{}: stage {}", source, stage),
+            fmt::format("must have actions, since there is a stage {}", pipeline_rank_of_.rbegin()->first),
+            "on no rank");
       schedule.pipeline_rank_of_stage.push_back(at->second);
     }
     schedule.num_micro_batches = std::max(1, num_micro_batches_);
@@ -74,7 +75,7 @@ class Census {
  private:
   static void require(int value, int limit, std::string_view what, const std::string& place) {
     if (value >= limit)
-      throw InvalidInput(place, fmt::format("must be of a {} < {}", what, limit), std::to_string(value));
+      throw InvalidInput(place, fmt::format("must have a {} < {}", what, limit), std::to_string(value));
   }
 
   std::map<int, int> pipeline_rank_of_;

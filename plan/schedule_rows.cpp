@@ -98,7 +98,7 @@ void require_schedule_rows(const Phase& phase, const std::string& place) {
   const Schedule read = read_rows(phase.schedule_rows, at);
   FROSTPIPE_CHECK(read.pipeline_rank_of_stage == phase.pipeline_rank_of_stage, "they are read with the rows");
   if (shape_text(read) != shape_text(phase))
-    throw InvalidInput(at, fmt::format("must be of {}, as the phase", shape_text(phase)), shape_text(read));
+    throw InvalidInput(at, fmt::format("must have {}, as the phase has", shape_text(phase)), shape_text(read));
   std::vector<int> numbers = numbers_of_stages(read.pipeline_rank_of_stage);
   numbers.resize(num_pipeline_ranks(read));
   const auto without = std::ranges::find(numbers, 0);

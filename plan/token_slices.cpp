@@ -69,8 +69,10 @@ void require_token_slices(const Phase& phase, const Model& model, const std::str
                        fmt::format("{} slice{} with {}", phase.token_slices.size(),
                                    phase.token_slices.size() == 1 ? "" : "s", phase.schedule));
   if (!model.is_causal)
-    throw InvalidInput(place + ".token_slices", "need a causal language model (GPT-2); plan without slices",
-                       model.name);
+    throw InvalidInput(
+        place + ".token_slices",
+        "must be empty: only causal language models, such as GPT-2 and Llama, have them; plan without slices",
+        model.name);
   for (std::size_t i = 0; i < phase.token_slices.size(); ++i)
     if (phase.token_slices[i] < 1)
       throw InvalidInput(fmt::format("{}.token_slices[{}]", place, i), "must be >= 1",

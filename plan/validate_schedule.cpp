@@ -89,15 +89,15 @@ class Validator {
       const Spot spot{pipeline_rank, index};
       const Action& action = list[index];
       if (action.stage < 0 || action.stage >= num_stages(schedule_))
-        fail_at(spot, fmt::format("must be of a stage < {}", num_stages(schedule_)));
+        fail_at(spot, fmt::format("must have a stage < {}", num_stages(schedule_)));
       if (action.micro_batch.has_value() != has_micro_batch(action.kind))
         fail_at(spot, action.micro_batch ? "must have no micro-batch" : "must have a micro-batch");
       if (action.micro_batch && (*action.micro_batch < 0 || *action.micro_batch >= schedule_.num_micro_batches))
-        fail_at(spot, fmt::format("must be of a micro-batch < {}", schedule_.num_micro_batches));
+        fail_at(spot, fmt::format("must have a micro-batch < {}", schedule_.num_micro_batches));
       if (const int home = home_of(action, pipeline_rank); home != pipeline_rank)
         fail_at(spot, fmt::format("must stand on pipeline rank {}, where its stage lives", home));
       if (action.micro_batch && action.slice.value_or(0) >= schedule_.num_slices)
-        fail_at(spot, fmt::format("must be of a token slice < {}", schedule_.num_slices));
+        fail_at(spot, fmt::format("must have a token slice < {}", schedule_.num_slices));
       if (action.overlaps_next && index + 1 == static_cast<int>(list.size()))
         fail_at(spot, "overlaps the next action, but is the last");
       if (action.stage < schedule_.first_trainable_stage && belongs_to_training(action.kind))
@@ -187,7 +187,7 @@ class Validator {
     }
     if (!is_send(action.kind)) return;
     if (const int to = matching(action).stage; to < 0 || to >= num_stages(schedule_))
-      fail_at(spot, "goes to a stage that there is not");
+      fail_at(spot, fmt::format("goes to stage {}, which does not exist", to));
     if (!spot_of_.contains({home_of(matching(action), spot.pipeline_rank), key(matching(action))}))
       fail_at(spot, fmt::format("is never received: {} is missing", to_string(matching(action))));
   }

@@ -279,7 +279,7 @@ std::variant<AutoPlan, Infeasible> make_auto_plan(const PlanningProblem& problem
     const std::size_t more = unfit_layouts.size() > kMaxReasons ? unfit_layouts.size() - kMaxReasons : 0;
     unfit_layouts.resize(unfit_layouts.size() - more);
     return Infeasible{fmt::format("{}{}", fmt::join(unfit_layouts, "\n  "),
-                                  more > 0 ? fmt::format("\n  and {} layouts more", more) : ""),
+                                  more > 0 ? fmt::format("\n  and {} more layouts", more) : ""),
                       search.lacks_memory()};
   }
   PlanOptions chosen = options;  // for the fields of the plan other than its phases

@@ -71,7 +71,7 @@ std::variant<DeadlinePlan, Infeasible> plan_for_deadline(const PlanningProblem& 
   if (!in_time(0)) {
     if (const auto* none = std::get_if<Infeasible>(&at(0))) return *none;
     return Infeasible{
-        fmt::format("with everything frozen as early as the forecast allows the run takes {}, more than {}",
+        fmt::format("with every freeze as early as the forecast allows, the run takes {}, more than the deadline of {}",
                     format_duration(std::get<DeadlinePlan>(at(0)).predicted_ns), format_duration(deadline_ns))};
   }
   int early = 0, late = kHundredths;  // `early` meets the deadline, `late` does not

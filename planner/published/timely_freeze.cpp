@@ -176,11 +176,11 @@ TimelyFreeze timely_freeze(const Schedule& schedule, const std::vector<StageDura
     throw InvalidInput("largest mean freeze ratio", "must be in [0, 1]", fmt::format("{}", largest_mean_ratio));
   if (splits_backward(schedule))
     throw InvalidInput("schedule",
-                       "must compute each backward in one piece for TimelyFreeze's programme (try 1F1B or GPipe)",
+                       "must compute each backward in one piece for TimelyFreeze's linear program (try 1F1B or GPipe)",
                        schedule.name);
   if (!schedule.prologue.empty())
     throw InvalidInput("schedule",
-                       "must end an iteration before the next for TimelyFreeze's programme (try 1F1B or GPipe)",
+                       "must end an iteration before the next for TimelyFreeze's linear program (try 1F1B or GPipe)",
                        schedule.name);
   if (num_stages(schedule) != num_pipeline_ranks(schedule) || static_cast<int>(stages.size()) != num_stages(schedule))
     throw InvalidInput(

@@ -105,9 +105,8 @@ std::string why_tensor_ranks_are_apart(const Cluster& cluster, const ParallelLay
           difference = fmt::format("devices of different types (rank {} on {}, rank {} on {})", first,
                                    device(first).type, rank, device(rank).type);
         if (!difference.empty())
-          return fmt::format("t = {}: tensor ranks that share layers out would be on {}; {}",
-                             layout.tensor_parallel_size, difference,
-                             how_to_join_devices(cluster, layout.tensor_parallel_size));
+          return fmt::format("t = {}: tensor ranks that split layers would be on {}; {}", layout.tensor_parallel_size,
+                             difference, how_to_join_devices(cluster, layout.tensor_parallel_size));
       }
     }
   return {};

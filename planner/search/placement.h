@@ -18,7 +18,7 @@ std::vector<std::vector<int>> placements_of(const Cluster& cluster, const PlanOp
 
 constexpr std::size_t kMaxOrders = 128;
 
-/// Returns "t = 4: tensor ranks that share layers out would be on different nodes (rank 4 on 0, rank 6 on 1); ...",
+/// Returns "t = 4: tensor ranks that split layers would be on different nodes (rank 4 on 0, rank 6 on 1); ...",
 /// which names the first such ranks and what to try. The text is empty if the tensor ranks of each replica's stage are
 /// on one node, whose links determine their all-reduces, and of one type, whose measurements determine their layers.
 std::string why_tensor_ranks_are_apart(const Cluster& cluster, const ParallelLayout& layout);

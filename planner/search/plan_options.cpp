@@ -95,7 +95,8 @@ void require_slices(const PlanOptions& options, const Profile& profile) {
   if (!profile.model.is_causal)
     throw InvalidInput(
         "profile of " + profile.model.name,
-        fmt::format("must be of a causal language model (GPT-2; profile again if it is one) for {}", options.schedule),
+        fmt::format("must describe a causal language model, such as GPT-2 or Llama (profile again if it does), for {}",
+                    options.schedule),
         "of another");
   if (is_terapipe && !knows_slices(profile))
     throw InvalidInput("profile of " + profile.model.name,

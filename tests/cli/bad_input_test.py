@@ -206,7 +206,8 @@ class BadPlanTest(CliTest):
             ({**looped, "virtual_stages": 8}, ["phases[0].partition: must have 16 stages", "2 times 8", "is 4 stages"]),
             ({"token_slices": [8, 8]}, [f"{schedule}", "token slices", "TeraPipe and Seq1F1B", "is 2"]),
             ({"schedule": "TeraPipe", "token_slices": [8, 8]},
-             ["phases[0].token_slices: need a causal language model (GPT-2); plan without slices, is synthetic"]),
+             ["phases[0].token_slices: must be empty: only causal language models, such as GPT-2 and Llama, have them",
+              "; plan without slices, is synthetic"]),
         ]:
             with self.subTest(change=change):
                 self.plan("plan.json", "static", "--schedule", "1F1B")

@@ -46,7 +46,7 @@ class EstimateTest(CliTest):
                                 "type_vocab_size": 2})
         self.run_tool("profile", "--like", "bert.json", "--hardware", "A100", "--global-batch", 4, "-o", "b.json")
         self.assert_refused(*common, "--profile", "b.json", "--method", "terapipe", "-o", "none.json",
-                            says="must be of a causal language model")
+                            says="must describe a causal language model")
 
     def test_plan_estimates_a_model_by_itself(self):
         """As `profile --like` with the same figures does."""
@@ -198,7 +198,7 @@ class EstimateTest(CliTest):
         refused = self.run_tool("plan", "--model", "llama-3-70b", "--hardware", "A100", code=1).stderr
         layout = r"(t = \d, )?p = \d: "
         self.assertRegex(refused, rf"^frostpipe: no auto plan fits: {layout}stage \d needs .*\n  {layout}")
-        self.assertRegex(refused, r"\n  and \d+ layouts more\n")
+        self.assertRegex(refused, r"\n  and \d+ more layouts\n")
         self.assertIn("Weights, gradients and optimizer state need about 1.16 TiB, 18 bytes for each of 70.6 billion "
                       "parameters; all 8 devices have 292 GiB.\n", refused)
         whole_replicas = self.run_tool("plan", "--model", "llama-3-8b", "--hardware", "A100", "--fix", "dp=8", code=1)

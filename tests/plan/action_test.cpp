@@ -64,7 +64,7 @@ TEST(Action, TextThatIsNoActionNamesPlaceAndText) {
   EXPECT_EQ(message_of([] { parse_action("2X0", "row 2"); }),
             "row 2: must have a known kind such as F, B, SEND_F or REDUCE_GRAD after the stage, is \"2X0\"");
   EXPECT_EQ(message_of([] { parse_action("1REDUCE_GRAD3", "row 2"); }),
-            "row 2: must have no micro-batch: REDUCE_GRAD is of a whole stage, is \"1REDUCE_GRAD3\"");
+            "row 2: must have no micro-batch: REDUCE_GRAD belongs to a whole stage, is \"1REDUCE_GRAD3\"");
   for (const char* text :
        {"", "2", "2F0 ", " 2F0", "2F0s", "2F0@", "2F0+", "2F-1", "2F0,2F1", "99999999999F0", "-1F0", "0OVERLAP_F_B0"})
     EXPECT_THROW(parse_action(text, "test"), InvalidInput) << text;

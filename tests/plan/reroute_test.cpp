@@ -208,7 +208,8 @@ TEST(Reroute, APlanKeepsVacantCoordinates) {
     }
     return "none";
   };
-  EXPECT_THAT(refusal({{2, 0}}), HasSubstr("plan.json: phases[0].layout.vacant[0]: must be of the layout"));
+  EXPECT_THAT(refusal({{2, 0}}),
+              HasSubstr("plan.json: phases[0].layout.vacant[0]: must be a pipeline rank < 2 and a replica < 2"));
   EXPECT_THAT(refusal({{1, 0}, {0, 0}}), HasSubstr("vacant[1]: must come after the one before"));
   EXPECT_THAT(refusal({{1, 0}, {1, 1}}), HasSubstr("vacant[1]: must leave a replica of each pipeline rank"));
   model.tied_parameter_count = 1;

@@ -58,10 +58,10 @@ TEST(ScheduleFromCsv, NamesRowAndField) {
   EXPECT_THAT(error_of("0F0,0B0\n1F0,1X0\n"), AllOf(HasSubstr("hand.csv, row 2, field 2"), HasSubstr("1X0")));
   EXPECT_THAT(error_of("0F0,0B0\n1F0,0B1\n"),
               AllOf(HasSubstr("row 2, field 2: must stand in row 1, where stage 0 began"), HasSubstr("0B1")));
-  EXPECT_THAT(error_of("0F0,2F0\n"), HasSubstr("stage 1: must be there"));
+  EXPECT_THAT(error_of("0F0,2F0\n"), HasSubstr("stage 1: must have actions"));
   EXPECT_THAT(error_of("(0F1;0B0\n"), HasSubstr("must close an overlapped pair"));
   EXPECT_THAT(error_of("(0F1;0B0)OVERLAP\n"), HasSubstr("must close an overlapped pair"));
-  EXPECT_THAT(error_of("99999999F0\n"), HasSubstr("must be of a stage < 65536"));
+  EXPECT_THAT(error_of("99999999F0\n"), HasSubstr("must have a stage < 65536"));
   EXPECT_THAT(error_of("0F99999999999\n"), HasSubstr("row 1, field 1"));
   EXPECT_THAT(error_of(""), HasSubstr("must have an action"));
   EXPECT_THAT(error_of("\n\n,,\n"), HasSubstr("must have an action"));

@@ -185,7 +185,7 @@ TEST(ScheduleRows, ThatDoNotFitTheirPhaseAreRefused) {
   const std::string place = "plan.json: phases[1].schedule_rows: ";
   EXPECT_EQ(error_of({good[0] + ",0F4", good[1] + ",1F4,1B4"}),
             place +
-                "must be of 2 pipeline ranks, 2 stages and 4 micro-batches, as the phase, is 2 pipeline ranks, 2 "
+                "must have 2 pipeline ranks, 2 stages and 4 micro-batches, as the phase has, is 2 pipeline ranks, 2 "
                 "stages and 5 micro-batches");
   EXPECT_EQ(error_of({"0F0,1F0,1B0,0F1,1F1,1B1,0F2,1F2,1B2,0F3,1F3,1B3", ","}),
             place + "must have a stage on every pipeline rank, is none in row 2");
@@ -197,10 +197,11 @@ TEST(ScheduleRows, ThatDoNotFitTheirPhaseAreRefused) {
             "schedule plan.json: phases[1].schedule_rows: pipeline rank 1, stage 1: 1B3 is missing");
   EXPECT_EQ(error_of({"0F0@1,0F1,0F2,0F3", good[1]}),
             place + "must have no later iterations or weight versions, which plans do not support, is 0F0@1");
-  EXPECT_EQ(error_of({"0F0s0,0F0s1", "1F0s0,1F0s1,1B0s1,1B0s0"}, [](Phase& phase) { phase.num_micro_batches = 1; }),
-            place +
-                "must be of 2 pipeline ranks, 2 stages and 1 micro-batch, as the phase, is 2 pipeline ranks, 2 stages "
-                "and 1 micro-batch of 2 token slices");
+  EXPECT_EQ(
+      error_of({"0F0s0,0F0s1", "1F0s0,1F0s1,1B0s1,1B0s0"}, [](Phase& phase) { phase.num_micro_batches = 1; }),
+      place +
+          "must have 2 pipeline ranks, 2 stages and 1 micro-batch, as the phase has, is 2 pipeline ranks, 2 stages "
+          "and 1 micro-batch of 2 token slices");
   EXPECT_EQ(error_of(good, [](Phase& phase) { phase.virtual_stages = 2; }),
             "plan.json: phases[1].virtual_stages: must be 1, as many as one of schedule_rows has, is 2");
   EXPECT_EQ(

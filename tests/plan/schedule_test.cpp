@@ -315,7 +315,7 @@ TEST(ValidateSchedule, NamesThePlaceOfWhatIsWrong) {
       error_of([](Schedule& s) { s.body[0].push_back(parse_action("1F0", "")); }),
       "schedule 1F1B: pipeline rank 0, compute action 5: 1F0 must stand on pipeline rank 1, where its stage lives");
   EXPECT_EQ(error_of([](Schedule& s) { s.body[0].push_back(parse_action("2F0", "")); }),
-            "schedule 1F1B: pipeline rank 0, compute action 5: 2F0 must be of a stage < 2");
+            "schedule 1F1B: pipeline rank 0, compute action 5: 2F0 must have a stage < 2");
   EXPECT_EQ(
       error_of([](Schedule& s) { s.body[0].push_back(parse_action("0RECV_F0", "")); }),
       "schedule 1F1B: pipeline rank 0, after compute action 4: 0RECV_F0 waits for -1SEND_F0, which no stage can give");
@@ -323,9 +323,9 @@ TEST(ValidateSchedule, NamesThePlaceOfWhatIsWrong) {
       error_of([](Schedule& s) { remove(s, 0, "0RECV_B1"); }),
       "schedule 1F1B: pipeline rank 0, compute action 4: 0B1 waits for 0RECV_B1, which is missing on pipeline rank 0");
   EXPECT_EQ(error_of([](Schedule& s) { s.body[0].push_back(parse_action("0F2", "")); }),
-            "schedule 1F1B: pipeline rank 0, compute action 5: 0F2 must be of a micro-batch < 2");
+            "schedule 1F1B: pipeline rank 0, compute action 5: 0F2 must have a micro-batch < 2");
   EXPECT_EQ(error_of([](Schedule& s) { s.body[0].push_back(parse_action("0SEND_B0", "")); }),
-            "schedule 1F1B: pipeline rank 0, after compute action 4: 0SEND_B0 goes to a stage that there is not");
+            "schedule 1F1B: pipeline rank 0, after compute action 4: 0SEND_B0 goes to stage -1, which does not exist");
   EXPECT_EQ(error_of([](Schedule& s) { remove(s, 1, "1B1"); }),
             "schedule 1F1B: pipeline rank 1, stage 1: 1B1 is missing");
   EXPECT_EQ(error_of([](Schedule& s) { s.first_trainable_stage = 1; }),

@@ -81,7 +81,9 @@ TEST(TokenSlices, ThatCannotBeAreRefusedInASentence) {
   EXPECT_EQ(error_of([](Phase& phase) { phase.schedule = "GPipe", phase.token_slices = {9}; }),
             place + "token_slices: must be empty unless the schedule is TeraPipe or Seq1F1B, is 1 slice with GPipe");
   EXPECT_EQ(error_of([](Phase&) {}, chain_model(4)),
-            place + "token_slices: need a causal language model (GPT-2); plan without slices, is example");
+            place +
+                "token_slices: must be empty: only causal language models, such as GPT-2 and Llama, have them; plan "
+                "without slices, is example");
   EXPECT_EQ(error_of([](Phase& phase) {
               phase.token_slices = {2, 0, 7};
             }),

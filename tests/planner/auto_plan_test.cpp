@@ -110,7 +110,7 @@ TEST(AutoPlan, KeepsTensorRanksWithinANode) {
   EXPECT_EQ(size({0, 0, 0, 0, 1, 1, 2, 2}), 2);
   EXPECT_EQ(size({0, 0, 0, 1, 1, 1, 1, 1}), 1);  // ranks 2 and 3 would be on different nodes
   const AutoPlan four = chosen({0, 0, 0, 0, 1, 1, 1, 1});
-  EXPECT_THAT(four.unfit_layouts, testing::Contains(HasSubstr("t = 8: tensor ranks that share layers out would be on "
+  EXPECT_THAT(four.unfit_layouts, testing::Contains(HasSubstr("t = 8: tensor ranks that split layers would be on "
                                                               "different nodes (rank 0 on 0, rank 4 on 1)")));
   for (const Phase& phase : four.alternatives) EXPECT_LE(phase.layout.tensor_parallel_size, 4);
 }
@@ -149,7 +149,7 @@ TEST(AutoPlan, KeepsTensorRanksWithinANodeInEveryOrderOfUnequalDevices) {
   EXPECT_THAT(neighbours.unfit_layouts, testing::Not(testing::Contains(HasSubstr("on different nodes"))));
   const AutoPlan none = plan_on({0, 1, 1, 0});
   EXPECT_EQ(size_of(none), 1);
-  EXPECT_THAT(none.unfit_layouts, testing::Contains(HasSubstr("t = 2: tensor ranks that share layers out would be")));
+  EXPECT_THAT(none.unfit_layouts, testing::Contains(HasSubstr("t = 2: tensor ranks that split layers would be")));
 }
 
 // Oracle: each schedule by itself.

@@ -67,7 +67,7 @@ TEST(PlanForDeadline, TakesTheLatestOfAllHundredthsThatIsInTime) {
       }
       const auto none = plan_for_deadline({profile, cluster, deadline_options(method)}, times.front() - 1);
       EXPECT_THAT(std::get<Infeasible>(none).reason,
-                  testing::HasSubstr("as early as the forecast allows the run takes"));
+                  testing::HasSubstr("as early as the forecast allows, the run takes"));
     }
   }
 }

@@ -128,7 +128,7 @@ TEST(MakePlan, NamesTensorRanksThatAreOnDifferentNodes) {
   EXPECT_EQ(pairs.reason(), "feasible");
   pairs.options.placement = {0, 2, 1, 3};
   EXPECT_EQ(pairs.reason(),
-            "t = 2: tensor ranks that share layers out would be on different nodes (rank 0 on 0, rank 2 on 1); order "
+            "t = 2: tensor ranks that split layers would be on different nodes (rank 0 on 0, rank 2 on 1); order "
             "the ranks so that devices of a node and type are neighbours");
   pairs.options.placement.clear();
   pairs.cluster.devices[2].node = 0;

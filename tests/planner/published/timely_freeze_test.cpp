@@ -89,7 +89,7 @@ std::string timely_freeze_refusal(const Schedule& schedule) {
 
 TEST(TimelyFreeze, RefusesSplitBackwardsAlsoOfAListWithANameOfItsOwn) {
   const std::string rule =
-      "schedule: must compute each backward in one piece for TimelyFreeze's programme (try 1F1B or GPipe), is ";
+      "schedule: must compute each backward in one piece for TimelyFreeze's linear program (try 1F1B or GPipe), is ";
   const ScheduleShape shape{.pipeline_parallel_size = 2, .num_micro_batches = 4};
   Phase phase;
   phase.layout.pipeline_parallel_size = 2;
@@ -105,7 +105,7 @@ TEST(TimelyFreeze, RefusesSplitBackwardsAlsoOfAListWithANameOfItsOwn) {
 
 TEST(TimelyFreeze, RefusesIterationsThatOverlap) {
   EXPECT_EQ(timely_freeze_refusal(lowered("PipeDream-2BW", 2, 4)),
-            "schedule: must end an iteration before the next for TimelyFreeze's programme (try 1F1B or GPipe), is "
+            "schedule: must end an iteration before the next for TimelyFreeze's linear program (try 1F1B or GPipe), is "
             "PipeDream-2BW");
 }
 

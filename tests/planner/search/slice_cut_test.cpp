@@ -166,10 +166,10 @@ TEST(TeraPipeMethod, SaysInASentenceWhatItNeeds) {
   Profile unmeasured = whole;
   unmeasured.model.is_causal = true;
   EXPECT_EQ(error_of(sliced, [](PlanOptions&) {}), "");
-  EXPECT_EQ(
-      error_of(whole, [](PlanOptions&) {}),
-      "profile of synthetic: must be of a causal language model (GPT-2; profile again if it is one) for TeraPipe, "
-      "is of another");
+  EXPECT_EQ(error_of(whole, [](PlanOptions&) {}),
+            "profile of synthetic: must describe a causal language model, such as GPT-2 or Llama (profile again if it "
+            "does), for TeraPipe, "
+            "is of another");
   EXPECT_EQ(error_of(unmeasured, [](PlanOptions&) {}),
             "profile of synthetic: must have measured token slices, which the method terapipe cuts (profile again, "
             "without --quick), is without them");
