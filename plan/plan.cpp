@@ -200,10 +200,9 @@ class PhaseValidator {
     const auto stages = static_cast<std::int64_t>(phase_.partition.size());
     const std::int64_t forwards_of_stage = std::int64_t{phase_.num_micro_batches} * num_slices(phase_);
     if (stages <= kMaxForwards / forwards_of_stage) return;
-    throw InvalidInput(
-        at("num_micro_batches"),
-        fmt::format("must be at most {} together with stages and token slices, as a product", kMaxForwards),
-        fmt::format("{} x {} x {}", phase_.num_micro_batches, stages, num_slices(phase_)));
+    throw InvalidInput(at("num_micro_batches"),
+                       fmt::format("must be at most {} when multiplied by the stages and token slices", kMaxForwards),
+                       fmt::format("{} x {} x {}", phase_.num_micro_batches, stages, num_slices(phase_)));
   }
 
   void require_cache() const {

@@ -64,12 +64,14 @@ TEST(Plan, HasTheNameOfItsScheduleAsItsBuilderWritesIt) {
 TEST(Plan, AScheduleThatNoMemoryHoldsIsRefused) {
   TrainingPlan plan = two_phase_plan();
   plan.global_batch_size = 1 << 24;
-  plan.phases[0].num_micro_batches = 1 << 23;
+  plan.phases[0].num_micro_batches = 1 << 22;  // of four stages
   const Model model = chain_model(4);
   EXPECT_NO_THROW(validate(plan, model, "plan.json"));
-  plan.phases[0].num_micro_batches = (1 << 23) + 1;
-  EXPECT_THAT(message_of([&] { validate(plan, model, "plan.json"); }),
-              HasSubstr("phases[0].num_micro_batches: must be at most 16777216 together with stages and token slices"));
+  plan.phases[0].num_micro_batches = (1 << 22) + 1;
+  EXPECT_THAT(
+      message_of([&] { validate(plan, model, "plan.json"); }),
+      HasSubstr(
+          "phases[0].num_micro_batches: must be at most 16777216 when multiplied by the stages and token slices"));
 }
 
 TEST(CacheUse, ThatFindsNothingFills) {
