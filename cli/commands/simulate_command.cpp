@@ -132,7 +132,7 @@ Command add_simulate_command(CLI::App& app) {
   add_simulate_options(*command, *options);
   command->footer(
       "Changes for --set:\n"
-      "  bandwidth=x0.1          of messages and collectives: a factor, or GB/s (bandwidth=10)\n"
+      "  bandwidth=x0.1          of all links: a factor; or GB/s of links that are not shared (bandwidth=10)\n"
       "  latency=x10             of messages and collectives: a factor, or ms (latency=0.5)\n"
       "  card=12.5               each node's ranks share a network card of that many GB/s each way\n"
       "  switch=4x50             every 4 nodes share an uplink of 50 GB/s\n"
