@@ -42,6 +42,7 @@ void raise_stack() {
 
 void make_most_of_limits() {
   std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGCHLD, SIG_DFL);
   raise_stack();
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;

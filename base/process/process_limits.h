@@ -24,7 +24,8 @@ struct ProcessLimits {
 
 /// Call this at the start of a process. It raises the limit of open files as far as allowed, gives this thread and
 /// those that it starts a stack of the usual size, and lets a write beyond the limit of a file's size fail (EFBIG)
-/// instead of ending the process (SIGXFSZ). Child processes inherit all three.
+/// instead of ending the process (SIGXFSZ). It also takes back that SIGCHLD is ignored, which some shells and
+/// supervisors pass on, and with which the system does not say how a child ended. Child processes inherit all of this.
 void make_most_of_limits();
 
 /// Returns the limits of this process.

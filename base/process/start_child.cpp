@@ -61,7 +61,9 @@ pid_t start_child(const std::vector<std::string>& command, const ChildOptions& o
 
 int wait_for_child(pid_t child) {
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR)
+      throw RuntimeFailure(fmt::format("process {}: its end is not known: {}", child, system_reason(errno)));
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -24,7 +24,8 @@ struct ChildOptions {
 /// if the system cannot start another process. If the command cannot be executed, the child exits with code 127.
 pid_t start_child(const std::vector<std::string>& command, const ChildOptions& options, const std::string& name);
 
-/// Waits until the child has ended. Returns its exit code, or 128 + the signal that ended it.
+/// Waits until the child has ended. Returns its exit code, or 128 + the signal that ended it. Throws RuntimeFailure if
+/// the system does not say it: for a process that is no child, or whose end was already awaited.
 int wait_for_child(pid_t child);
 
 }  // namespace frostpipe
