@@ -90,12 +90,13 @@ void read(const Json& json, const Place& place, T& value, Bounds bounds = {});
 template <class T>
 Json write(const T& value);
 
-/// A field that may be missing: the member then keeps the value that it has. A member that equals T{} is not written.
+/// A field that may be missing or null: the member then keeps the value that it has. A member that equals T{} is not
+/// written.
 struct MayBeMissing {
   Bounds bounds{};
 };
 
-/// A field that may be missing and is then `value`. This value is not written.
+/// A field that may be missing or null and is then `value`. This value is not written.
 template <class T>
 struct Otherwise {
   T value;
@@ -145,7 +146,7 @@ class Reader {
     const auto found = object_.find(name);
     if (found == object_.end()) return;
     ++num_found_;
-    read(*found, Place(place_, std::string_view(name)), member, field.bounds);
+    if (!found->is_null()) read(*found, Place(place_, std::string_view(name)), member, field.bounds);
   }
 
   template <class T>

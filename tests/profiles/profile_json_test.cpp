@@ -30,6 +30,14 @@ TEST(Profile, SurvivesItsFileWithEveryFieldSet) {
   EXPECT_EQ(profile_from_json(to_json(profile), "p.json"), profile);
 }
 
+/// Oracle: the file without these fields.
+TEST(Profile, HasOptionalFieldsThatMayBeNull) {
+  const Profile profile = examples::flat_profile(chain_model(2), 4, 16);
+  std::string text = with(to_json(profile), "\"machine\":", "\"quick\": null, \"workload\": null, \"machine\":");
+  text = with(text, "\"edges\":", "\"vocab_size\": null, \"expert_parallel_size\": null, \"edges\":");
+  EXPECT_EQ(profile_from_json(text, "p.json"), profile);
+}
+
 TEST(Profile, OfAnOlderVersionHasItsMeanLengthRoundedAndRoundedUp) {
   Profile profile = examples::flat_profile(chain_model(2), 4, 16);
   profile.workload = examples::example_workload();
