@@ -155,6 +155,7 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), fil
     file_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
   } while (file_.number() < 0 && errno == EEXIST);
   if (file_.number() < 0) fail(errno);
+  if (replaces_file) ::fchmod(file_.number(), mode);  // also what the umask removed; some file systems have no modes
 }
 
 AtomicFile::~AtomicFile() {

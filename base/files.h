@@ -35,7 +35,7 @@ std::string read_named_file(const std::filesystem::path& path, std::size_t max_b
 /// RuntimeFailure that names `path`; after a failure, or without finish(), the unfinished file is removed.
 class AtomicFile {
  public:
-  /// Creates missing parent folders. A file that exists keeps its permissions, except those that the umask removes.
+  /// Creates missing parent folders. A file that exists keeps its permissions.
   explicit AtomicFile(std::filesystem::path path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;

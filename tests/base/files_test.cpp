@@ -102,6 +102,17 @@ TEST_F(Files, AReadOnlyFolderKeepsTheOldFile) {
   EXPECT_EQ(read_text_file(folder_ / "x"), "old");
 }
 
+TEST_F(Files, AreReplacedWithThePermissionsTheyHad) {
+  const mode_t before = ::umask(0022);
+  for (const unsigned mode : {0664u, 0600u, 0444u}) {
+    write_file_atomically(folder_ / "x", "first");
+    fs::permissions(folder_ / "x", static_cast<fs::perms>(mode));
+    write_file_atomically(folder_ / "x", "second");
+    EXPECT_EQ(static_cast<unsigned>(fs::status(folder_ / "x").permissions()), mode);
+  }
+  ::umask(before);
+}
+
 TEST_F(Files, ADiskThatRunsFullKeepsTheOldFile) {
   // A limit on file size stands for the full disk: write() fails half-way.
   write_file_atomically(folder_ / "x", "old");
