@@ -62,7 +62,7 @@ std::vector<double> cut_bytes(const LayerGraph& graph, const std::vector<int>& o
     change[last_use[vertex]] -= graph.output_bytes[vertex];
   }
   double now = 0;
-  for (std::size_t i = 0; i < order.size(); ++i) bytes.push_back(now += change[i]);
+  for (std::size_t i = 0; i < order.size(); ++i) bytes.push_back(std::max(0.0, now += change[i]));  // against rounding
   bytes.back() = graph.output_bytes[order.back()];
   return bytes;
 }

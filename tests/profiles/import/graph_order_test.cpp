@@ -27,6 +27,12 @@ TEST(ChainOrder, OfAChainIsTheChain) {
   EXPECT_EQ(chain_order({.output_bytes = {1, 2, 3}, .edges = {{0, 1}, {1, 2}}}), (std::vector<int>{0, 1, 2}));
 }
 
+// (0.2 + 0.9) - 0.2 - 0.9 is less than 0 in floating point.
+TEST(ChainOrder, HasNoCutBelowZeroBytes) {
+  const LayerGraph graph{.output_bytes = {0.2, 0.9, 0, 0}, .edges = {{0, 1}, {1, 2}, {2, 3}}};
+  for (const double bytes : cut_bytes(graph, {0, 1, 2, 3})) EXPECT_GE(bytes, 0);
+}
+
 TEST(ChainOrder, ACycleHasNone) {
   EXPECT_TRUE(chain_order({.output_bytes = {1, 1, 1}, .edges = {{0, 1}, {1, 2}, {2, 1}}}).empty());
 }
