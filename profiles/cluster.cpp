@@ -37,7 +37,7 @@ void fields(Archive& archive, json::Value<Archive, Device>& device) {
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, SharedLink>& link) {
   archive("name", link.name);
-  archive("nodes", link.nodes, json::at_least(1));
+  archive("nodes", link.nodes, json::between(1, json::kMaxRanks));
   archive("bandwidth_bytes_per_second", link.bandwidth_bytes_per_second, json::at_least(1));
 }
 

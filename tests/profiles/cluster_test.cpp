@@ -1,5 +1,6 @@
 #include "profiles/cluster.h"
 
+#include <limits>
 #include <utility>
 
 #include "tests/plan/examples.h"
@@ -110,6 +111,16 @@ TEST(Cluster, AnAllReduceIsARingOfTheSlowestClassItUses) {
 }
 
 TEST(Cluster, SurvivesItsFile) { EXPECT_EQ(cluster_from_json(to_json(two_nodes()), "c.json"), two_nodes()); }
+
+// So that sums with a number of nodes fit into 32 bits.
+TEST(Cluster, ASharedLinkIsOfNoMoreNodesThanThereCanBeRanks) {
+  Cluster cluster = two_nodes();
+  cluster.shared_links = {{"switch", 1 << 20, 1'000'000'000}};
+  EXPECT_EQ(cluster_from_json(to_json(cluster), "c.json"), cluster);
+  cluster.shared_links[0].nodes = std::numeric_limits<int>::max();
+  EXPECT_EQ(message_of([&] { cluster_from_json(to_json(cluster), "c.json"); }),
+            "c.json: shared_links[0].nodes: must be <= 1048576, is 2147483647");
+}
 
 TEST(Cluster, ANullLimitIsNoLimit) {
   const auto text =
