@@ -26,6 +26,10 @@ struct Gpu {
   const char* source;
 };
 
+// Per second. Rates from these bounds give times and bandwidths that files can hold.
+constexpr json::Bounds kDeviceRate = json::between(1'000'000'000, 1'000'000'000'000'000'000),
+                       kLinkRate = json::between(1'000'000, 1'000'000'000'000'000'000);
+
 constexpr Gpu kGpus[] = {
     {"RTX5000", 11.2e12, 448e9, 16, 89.2e12, true, 0, 0, "Quadro RTX 5000 datasheet, NVIDIA 2018"},
     {"RTX2080Ti", 13.45e12, 616e9, 11, 107.6e12, true, 0, 0, "Turing architecture whitepaper, NVIDIA 2018"},
@@ -70,15 +74,15 @@ Hardware hardware_of(const Gpu& gpu) {
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, Hardware>& hardware) {
   archive("name", hardware.name);
-  archive("peak_flops", hardware.peak_flops, json::at_least(1));
-  archive("bytes_per_second", hardware.bytes_per_second, json::at_least(1));
-  archive("memory_bytes", hardware.memory_bytes, json::at_least(0));
+  archive("peak_flops", hardware.peak_flops, kDeviceRate);
+  archive("bytes_per_second", hardware.bytes_per_second, kDeviceRate);
+  archive("memory_bytes", hardware.memory_bytes, json::kSize);
   archive("efficiency", hardware.efficiency, json::at_least(0));
-  archive("bfloat16_flops", hardware.bfloat16_flops, json::at_least(1));
+  archive("bfloat16_flops", hardware.bfloat16_flops, kDeviceRate);
   archive("bfloat16_efficiency", hardware.bfloat16_efficiency, json::Otherwise{Hardware().bfloat16_efficiency});
   archive("lacks_bfloat16", hardware.lacks_bfloat16, json::MayBeMissing());
-  archive("node_bytes_per_second", hardware.node_bytes_per_second, json::at_least(1));
-  archive("network_bytes_per_second", hardware.network_bytes_per_second, json::at_least(1));
+  archive("node_bytes_per_second", hardware.node_bytes_per_second, kLinkRate);
+  archive("network_bytes_per_second", hardware.network_bytes_per_second, kLinkRate);
   archive("source", hardware.source);
 }
 

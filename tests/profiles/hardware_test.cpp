@@ -73,7 +73,29 @@ TEST(Hardware, NeedsAnEfficiency) {
   hardware.efficiency = 0.5;
   hardware.peak_flops = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THAT(hardware_error([&] { hardware_from_json(to_json(hardware), "mine.json"); }),
-              HasSubstr("mine.json: peak_flops: must be >= 1, is \"NaN\""));
+              HasSubstr("mine.json: peak_flops: must be >= 1000000000, is \"NaN\""));
+}
+
+/// Oracle: the bounds of the files that are made from these figures, which hold 64-bit bandwidths, sizes up to 2^50 and
+/// times up to 10^15 ns.
+TEST(Hardware, HasFiguresThatProfilesAndClustersCanHold) {
+  const auto error_with = [](auto edit) {
+    Hardware hardware = find_hardware("A100");
+    edit(hardware);
+    return hardware_error([&] { hardware_from_json(to_json(hardware), "mine.json"); });
+  };
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double rate : {1e300, kInfinity}) {
+    EXPECT_THAT(error_with([&](Hardware& mine) { mine.peak_flops = rate; }), HasSubstr("mine.json: peak_flops: must"));
+    EXPECT_THAT(error_with([&](Hardware& mine) { mine.node_bytes_per_second = rate; }),
+                HasSubstr("mine.json: node_bytes_per_second: must be <= 1000000000000000000, is "));
+    EXPECT_THAT(error_with([&](Hardware& mine) { mine.network_bytes_per_second = rate; }),
+                HasSubstr("mine.json: network_bytes_per_second: must be <= "));
+  }
+  EXPECT_THAT(error_with([](Hardware& mine) { mine.peak_flops = 1; }), HasSubstr("must be >= 1000000000, is 1"));
+  EXPECT_THAT(error_with([](Hardware& mine) { mine.memory_bytes = (Bytes{1} << 50) + 1; }),
+              HasSubstr("mine.json: memory_bytes: must be <= 1125899906842624, is "));
+  EXPECT_EQ(error_with([](Hardware& mine) { mine.network_bytes_per_second = 1.25e6; }), "no error") << "10 Mbit/s";
 }
 
 }  // namespace
