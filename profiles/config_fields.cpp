@@ -1,5 +1,7 @@
 #include "profiles/config_fields.h"
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "base/parse_json.h"
 
@@ -8,9 +10,15 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-bool is_positive_number(const OrderedJson& value) {
-  return value.is_number_integer() && value.get<std::int64_t>() > 0 &&
-         value.get<std::int64_t>() <= std::int64_t{1} << 31;
+bool is_whole_number(const OrderedJson& value, std::int64_t least, std::int64_t most) {
+  return value.is_number_integer() && value.get<std::int64_t>() >= least && value.get<std::int64_t>() <= most;
+}
+
+std::int64_t whole_number(const OrderedJson& value, std::int64_t least, const std::string& place) {
+  if (!is_whole_number(value, least, kMaxConfigNumber))
+    throw InvalidInput(place, fmt::format("must be a whole number from {} to {}", least, kMaxConfigNumber),
+                       value.dump());
+  return value.get<std::int64_t>();
 }
 
 }  // namespace
@@ -27,29 +35,26 @@ std::int64_t ConfigFields::positive(const char* key) const {
 
 std::int64_t ConfigFields::positive(const char* key, std::int64_t otherwise) const {
   const OrderedJson& value = given(key);
-  if (value.is_null()) return otherwise;
-  if (!is_positive_number(value)) throw InvalidInput(place(key), "must be a whole number > 0", value.dump());
-  return value.get<std::int64_t>();
+  return value.is_null() ? otherwise : whole_number(value, 1, place(key));
 }
 
 std::int64_t ConfigFields::non_negative(const char* key, std::int64_t otherwise) const {
   const OrderedJson& value = given(key);
-  if (value.is_null()) return otherwise;
-  if (value != 0 && !is_positive_number(value))
-    throw InvalidInput(place(key), "must be a whole number >= 0", value.dump());
-  return value.get<std::int64_t>();
+  return value.is_null() ? otherwise : whole_number(value, 0, place(key));
 }
 
 std::vector<int> ConfigFields::positives(const char* key, const std::vector<int>& otherwise) const {
   const OrderedJson& value = given(key);
   if (value.is_null()) return otherwise;
+  constexpr int kMost = (1 << 20) - 1;
   std::vector<int> numbers;
   bool fits = value.is_array() && !value.empty();
   for (const OrderedJson& one : value) {
-    fits = fits && is_positive_number(one) && one.get<std::int64_t>() < std::int64_t{1} << 20;
+    fits = fits && is_whole_number(one, 1, kMost);
     if (fits) numbers.push_back(one.get<int>());
   }
-  if (!fits) throw InvalidInput(place(key), "must be a list of whole numbers > 0", value.dump());
+  if (!fits)
+    throw InvalidInput(place(key), fmt::format("must be a list of whole numbers from 1 to {}", kMost), value.dump());
   return numbers;
 }
 
@@ -77,7 +82,9 @@ OrderedJson ConfigFields::object(const char* key) const {
 
 std::string ConfigFields::text(const char* key) const {
   const OrderedJson& value = given(key);
-  return value.is_string() ? value.get<std::string>() : "";
+  if (value.is_null()) return "";
+  if (!value.is_string()) throw InvalidInput(place(key), "must be a text", value.dump());
+  return value.get<std::string>();
 }
 
 const OrderedJson& ConfigFields::given(const char* key) const {

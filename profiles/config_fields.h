@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -8,8 +9,11 @@
 
 namespace frostpipe {
 
-/// Reads the fields of a config.json. A field that is missing or null takes its default. All functions but given() and
-/// text() throw InvalidInput that names file, field, rule and value if the value has another type or range.
+/// The largest whole number that a config.json may give.
+constexpr std::int64_t kMaxConfigNumber = std::numeric_limits<std::int32_t>::max();
+
+/// Reads the fields of a config.json. A field that is missing or null takes its default. All functions but given()
+/// throw InvalidInput that names file, field, rule and value if the value has another type or range.
 class ConfigFields {
  public:
   /// Parses `text`, the content of `file`. The name `file` must outlive this object. Throws InvalidInput for fields
@@ -24,10 +28,10 @@ class ConfigFields {
   /// before, by the functions of this class.
   void require_known() const { require_known_fields(json_, read_, file_); }
 
-  /// Reads a required integer from 1 to 2^31.
+  /// Reads a required integer from 1 to kMaxConfigNumber.
   std::int64_t positive(const char* key) const;
   std::int64_t positive(const char* key, std::int64_t otherwise) const;
-  /// Reads an integer from 0 to 2^31, such as a token's id.
+  /// Reads an integer from 0 to kMaxConfigNumber, such as a token's id.
   std::int64_t non_negative(const char* key, std::int64_t otherwise) const;
   /// Reads a list, not empty, of integers from 1 to 2^20 - 1.
   std::vector<int> positives(const char* key, const std::vector<int>& otherwise) const;
@@ -36,7 +40,7 @@ class ConfigFields {
   bool flag(const char* key, bool otherwise) const;
   /// Returns an empty object if the field is missing.
   nlohmann::ordered_json object(const char* key) const;
-  /// Returns "" if the field is missing or is not a string.
+  /// Returns "" if the field is missing.
   std::string text(const char* key) const;
   /// Returns "FILE: KEY" for messages.
   std::string place(const char* key) const { return file_ + ": " + key; }

@@ -31,7 +31,11 @@ Activation activation_named(const ConfigFields& fields, const char* key, const c
 /// Returns the width of DINOv2's MLP: config.json gives its ratio to the hidden size; with a gate it is two thirds of
 /// that, rounded up to a multiple of 8.
 std::int64_t mlp_size(const ConfigFields& fields, const TransformerConfig& config) {
-  const auto wide = static_cast<std::int64_t>(static_cast<double>(config.hidden_size) * fields.number("mlp_ratio", 4));
+  const double ratio = fields.number("mlp_ratio", 4), size = static_cast<double>(config.hidden_size) * ratio;
+  if (!(size >= 1 && size <= static_cast<double>(kMaxConfigNumber)))
+    throw InvalidInput(fields.place("mlp_ratio"), fmt::format("must give an MLP of 1 to {} values", kMaxConfigNumber),
+                       fmt::format("{:g}", ratio));
+  const auto wide = static_cast<std::int64_t>(size);
   return config.has_gate ? (static_cast<std::int64_t>(static_cast<double>(wide) * 2 / 3) + 7) / 8 * 8 : wide;
 }
 

@@ -26,10 +26,13 @@ double given_number(const Json& object, const char* key, double otherwise, const
   return found->get<double>();
 }
 
-std::string kind_name(const Json& object) {
-  for (const char* key : {"rope_type", "type"})
-    if (const auto found = object.find(key); found != object.end() && found->is_string())
-      return found->get<std::string>();
+std::string kind_name(const Json& object, const std::string& place) {
+  for (const char* key : {"rope_type", "type"}) {
+    const auto found = object.find(key);
+    if (found == object.end() || found->is_null()) continue;
+    if (!found->is_string()) throw InvalidInput(place + "." + key, "must be a text", found->dump());
+    return found->get<std::string>();
+  }
   return "default";
 }
 
@@ -56,12 +59,16 @@ double yarn_attention_factor(const Json& object, double factor, const std::strin
 }
 
 RotaryScaling scaling_from(const Json& object, std::int64_t positions, const std::string& place) {
-  RotaryScaling scaling{.kind = kind_named(kind_name(object), place)};
+  RotaryScaling scaling{.kind = kind_named(kind_name(object, place), place)};
   if (scaling.kind == Kind::none) return scaling;
   scaling.factor = given_number(object, "factor", 0, place);
   if (scaling.factor == 0) throw InvalidInput(place + ".factor", "must be given", "missing");
-  scaling.original_positions = static_cast<std::int64_t>(
-      given_number(object, "original_max_position_embeddings", static_cast<double>(positions), place));
+  const char* const original_key = "original_max_position_embeddings";
+  const double original = given_number(object, original_key, static_cast<double>(positions), place);
+  if (original < 1 || original > static_cast<double>(kMaxConfigNumber))
+    throw InvalidInput(fmt::format("{}.{}", place, original_key), fmt::format("must be from 1 to {}", kMaxConfigNumber),
+                       fmt::format("{:g}", original));
+  scaling.original_positions = static_cast<std::int64_t>(original);
   if (scaling.kind == Kind::llama3) {
     scaling.low_frequency_factor = given_number(object, "low_freq_factor", 1, place);
     scaling.high_frequency_factor = given_number(object, "high_freq_factor", 4, place);
@@ -86,14 +93,14 @@ class RotaryReader {
 
   void read() {
     read_patterns();
-    const Json parameters = fields_.given("rope_parameters");
-    if (parameters.is_object() && (parameters.contains("full_attention") || parameters.contains("sliding_attention"))) {
+    const Json parameters = fields_.object("rope_parameters");
+    if (parameters.contains("full_attention") || parameters.contains("sliding_attention")) {
       const auto of = [&](const char* kind) {
         const auto found = parameters.find(kind);
         return rotary(found == parameters.end() ? Json::object() : *found, place("rope_parameters.") + kind);
       };
       config_.rotaries = {of("full_attention"), of("sliding_attention")};
-    } else if (parameters.is_object()) {
+    } else if (!fields_.given("rope_parameters").is_null()) {
       config_.rotaries = {rotary(parameters, place("rope_parameters"))};
       leave_windows_unscaled();
     } else {
@@ -118,15 +125,16 @@ class RotaryReader {
                                    "attention_factor", "mscale",
                                    "mscale_all_dim",   "truncate",
                                    "finetuned"};  // the last is a note
+    if (!object.is_object() && !object.is_null()) throw InvalidInput(at, "must be a JSON object", object.dump());
     require_known_parameters(object, kKnown, at + ".");
     const bool is_neox = config_.family == Family::gpt_neox;
     const char* const before_version_5 = is_neox ? "rotary_pct" : "partial_rotary_factor";
-    const double fraction =
-        given_number(object, "partial_rotary_factor", fields_.number(before_version_5, is_neox ? 0.25 : 1), at);
+    const char* const key = "partial_rotary_factor";
+    const double fraction = given_number(object, key, fields_.number(before_version_5, is_neox ? 0.25 : 1), at);
     const Rotary rotary{.fraction = fraction};
     if (fraction > 1 || rotary.size(config_.size_of_head()) < 2 || rotary.size(config_.size_of_head()) % 2 != 0)
       throw InvalidInput(
-          at + ".partial_rotary_factor",
+          object.contains(key) ? fmt::format("{}.{}", at, key) : place(before_version_5),
           fmt::format("must be at most 1 and give an even part of a head ({} values)", config_.size_of_head()),
           fmt::format("{}", fraction));
     return {.theta = given_number(object, "rope_theta", default_theta_, at),
@@ -142,8 +150,7 @@ class RotaryReader {
   }
 
   void read_before_version_5() {
-    const Json scaling = fields_.given("rope_scaling");
-    Json object = scaling.is_object() ? scaling : Json::object();
+    Json object = fields_.object("rope_scaling");
     const bool is_modernbert = config_.family == Family::modernbert;
     const char* const theta = is_modernbert                        ? "global_rope_theta"
                               : config_.family == Family::gpt_neox ? "rotary_emb_base"
@@ -212,7 +219,8 @@ class RotaryReader {
 
   void read_patterns() {
     const Json& given = fields_.given("layer_types");
-    const bool is_given = given.is_array();
+    const bool is_given = !given.is_null();
+    if (is_given && !given.is_array()) throw InvalidInput(place("layer_types"), "must be a list", given.dump());
     if (is_given && static_cast<std::int64_t>(given.size()) != config_.num_hidden_layers)
       throw InvalidInput(place("layer_types"),
                          fmt::format("must name a kind for each of {} layers", config_.num_hidden_layers),

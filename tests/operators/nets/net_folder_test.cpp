@@ -156,7 +156,7 @@ TEST_F(NetFolderTest, UnsupportedNetsAreRefused) {
   file("config.json", R"({"model_type": "resnet", "layer_type": "wide"})");
   says("layer_type: must be basic or bottleneck");
   file("config.json", R"({"model_type": "resnet", "hidden_sizes": [4, 0]})");
-  says("hidden_sizes: must be a list of whole numbers > 0");
+  says("hidden_sizes: must be a list of whole numbers from 1 to 1048575");
   file("config.json", kConfig);
   file("preprocessor_config.json", R"({"size": {"height": 16, "width": 17}})");
   says("preprocessor_config.json: size: must be a number of pixels up to 4096");

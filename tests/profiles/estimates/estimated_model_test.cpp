@@ -292,7 +292,7 @@ TEST(ModelFromConfig, NamesTheFieldThatIsWrong) {
   EXPECT_THAT(refusal_of([] { model_from_config(R"({"model_type": "mamba"})", "config.json", 0); }),
               HasSubstr("config.json: model_type: must be one of bert, vit, gpt2"));
   EXPECT_THAT(refusal_of([] { model_from_config(R"({"model_type": "bert", "hidden_size": 0})", "config.json", 0); }),
-              HasSubstr("config.json: hidden_size: must be a whole number > 0"));
+              HasSubstr("config.json: hidden_size: must be a whole number from 1 to 2147483647"));
   EXPECT_THAT(refusal_of([] { model_from_config(R"({"model_type": "gpt2"})", "config.json", 0); }),
               HasSubstr("n_embd"));
   EXPECT_THAT(refusal_of([] { model_from_config(kGpt2, "config.json", 2048); }), HasSubstr("must be at most 1024"));
