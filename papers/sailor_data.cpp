@@ -63,7 +63,7 @@ SailorData::SailorData(std::filesystem::path folder) : folder_(std::move(folder)
   for (const auto& [model, by_size] : info.root().members())
     for (const auto& [size, layers] : by_size.members())
       for (const auto& [layer, bytes] : layers.members())
-        sizes_[model][foreign::number_in(size)][foreign::number_in(layer)] = {
+        sizes_[model][foreign::number_in(size, layers)][foreign::number_in(layer, bytes)] = {
             .parameter_bytes = static_cast<Bytes>(bytes["params_bytes"].number()),
             .output_bytes = static_cast<Bytes>(bytes["act_output_bytes"].number()),
             .stored_bytes = static_cast<Bytes>(bytes["act_mem_bytes"].number())};
@@ -74,10 +74,10 @@ SailorData::SailorData(std::filesystem::path folder) : folder_(std::move(folder)
       for (const auto& [to, by_other_count] : zones[kZone].members()) {
         if (!by_other_count.has(count)) continue;
         const Value curve = by_other_count[count];
-        curves_[key(from, to, foreign::number_in(count))] = {.quadratic = curve[0][0].number(),
-                                                             .linear = curve[0][1].number(),
-                                                             .constant = curve[0][2].number(),
-                                                             .plateau_bytes_per_second = curve[1].number()};
+        curves_[key(from, to, foreign::number_in(count, zones))] = {.quadratic = curve[0][0].number(),
+                                                                    .linear = curve[0][1].number(),
+                                                                    .constant = curve[0][2].number(),
+                                                                    .plateau_bytes_per_second = curve[1].number()};
       }
     }
   }
@@ -100,8 +100,8 @@ const SailorData::Times& SailorData::times_of(const std::string& model, const st
   for (const auto& [samples, by_size] : profile.root().members())
     for (const auto& [size, layers] : by_size.members())
       for (const auto& [layer, times] : layers.members())
-        entry->second[foreign::number_in(samples)][foreign::number_in(size)][foreign::number_in(layer)] = {
-            .forward = times[0].number(), .backward = times[1].number(), .update = times[2].number()};
+        entry->second[foreign::number_in(samples, by_size)][foreign::number_in(size, layers)][foreign::number_in(
+            layer, times)] = {.forward = times[0].number(), .backward = times[1].number(), .update = times[2].number()};
   return entry->second;
 }
 

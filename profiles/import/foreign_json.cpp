@@ -68,12 +68,13 @@ File::File(std::string_view json, std::string_view source) : place_(source) {
   json_ = std::make_unique<nlohmann::json>(parse_json<nlohmann::json>(json, place_));
 }
 
-int number_in(std::string_view key, int least) {
+int number_in(std::string_view key, const Value& value, int least) {
   constexpr int kMax = 1 << 24;
   int number = 0;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), number);
   if (error != std::errc() || end != key.data() + key.size() || number < least || number > kMax)
-    throw InvalidInput("key", fmt::format("must be a whole number from {} to {}", least, kMax), in_quotes(key));
+    throw InvalidInput(value.place(), fmt::format("the key must be a whole number from {} to {}", least, kMax),
+                       in_quotes(key));
   return number;
 }
 

@@ -44,8 +44,8 @@ class File {
   std::string place_;
 };
 
-/// Parses a key that is an integer from `least` to 2^24. Throws InvalidInput, which does not name the file, for any
-/// other key.
-int number_in(std::string_view key, int least = 0);
+/// Parses the key of `value`, an integer from `least` to 2^24. Throws InvalidInput, which names the value's place, for
+/// any other key.
+int number_in(std::string_view key, const Value& value, int least = 0);
 
 }  // namespace frostpipe::foreign

@@ -42,8 +42,8 @@ TimesBySize times_in(const Value& root) {
   for (const auto& [samples, by_size] : root.members())
     for (const auto& [tensor_ranks, layers] : by_size.members())
       for (const auto& [layer, seconds] : layers.members())
-        times[foreign::number_in(samples, 1)][foreign::number_in(tensor_ranks, 1)].emplace(foreign::number_in(layer),
-                                                                                           seconds);
+        times[foreign::number_in(samples, by_size, 1)][foreign::number_in(tensor_ranks, layers, 1)].emplace(
+            foreign::number_in(layer, seconds), seconds);
   return times;
 }
 

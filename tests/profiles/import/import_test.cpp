@@ -160,8 +160,8 @@ TEST_F(ImportSailor, RefusesKeysThatNumberNothing) {
   const auto error = [&](const std::string& json) { return sailor_error(json, path()); };
   const std::string layers = R"({"0": [1, 2, 3], "1": [1, 2, 3]})";
   EXPECT_THAT(error(R"({"0": {"1": )" + layers + "}}"),
-              HasSubstr("must be a whole number from 1 to 16777216, is \"0\""));
-  EXPECT_THAT(error(R"({"1": {"-1": )" + layers + "}}"), HasSubstr("is \"-1\""));
+              HasSubstr(path() + ".0: the key must be a whole number from 1 to 16777216, is \"0\""));
+  EXPECT_THAT(error(R"({"1": {"-1": )" + layers + "}}"), HasSubstr(path() + ".1.-1: the key must be"));
   EXPECT_THAT(error(R"({"1": {"1": {"0": [1, 2, 3], "2000000000": [1, 2, 3]}}})"), HasSubstr("is \"2000000000\""));
   for (const char* const holes : {R"({"1": [1, 2, 3], "2": [1, 2, 3]})", R"({"0": [1, 2, 3], "9000": [1, 2, 3]})"})
     EXPECT_THAT(error(R"({"1": {"1": )" + std::string(holes) + "}}"), HasSubstr("must have the layers 0 to 1"));
