@@ -39,25 +39,26 @@ double norm_numbers(const TransformerConfig& config, double rows) {
 }
 
 /// Returns the number of values kept on every rank around a half of a block: its output, and inputs and outputs of its
-/// norms.
+/// norms and of a layer scale.
 double kept_around_half(const TransformerConfig& config, int layer, Role norm, double t) {
   const std::vector<Role> roles = roles_of(config, layer);
   const auto has = [&](Role role) { return std::ranges::find(roles, role) != roles.end(); };
-  const double norms = (has(norm) ? 1 : 0) + (has(Role::output_norm) ? 1 : 0) + (has(Role::layer_scale) ? 1 : 0);
-  return t * static_cast<double>(config.hidden_size) * (1 + norms) + norm_numbers(config, t * norms);
+  const double norms = (has(norm) ? 1 : 0) + (has(Role::output_norm) ? 1 : 0), scales = has(Role::layer_scale) ? 1 : 0;
+  return t * static_cast<double>(config.hidden_size) * (1 + norms + scales) + norm_numbers(config, t * norms);
 }
 
 LayerWork embedding_work(const TransformerConfig& config, const PassTokens& span) {
   const double t = span.tokens, values = t * static_cast<double>(config.hidden_size),
                of_tables = t * static_cast<double>(config.table_size()),
-               pixels = static_cast<double>(config.num_channels * config.patch_size * config.patch_size);
+               pixels = static_cast<double>(config.num_channels * config.patch_size * config.patch_size),
+               patches = t - static_cast<double>(config.num_class_tokens);
   const double products = 2 * product_parameters(config, /*layer=*/0);
   const double sums = config.has_embedding_norm ? 20 * values : 2 * values;
-  const double beside = config.reads_pictures ? (t - 1) * pixels
+  const double beside = config.reads_pictures ? patches * pixels
                                               : (config.has_embedding_norm ? of_tables + norm_numbers(config, t) : 0) +
                                                     (config.embedding_size > 0 ? of_tables : 0);
   return {.is_shared = false,
-          .flops = config.reads_pictures ? products * (t - 1) : products * t + sums,
+          .flops = config.reads_pictures ? products * patches : products * t + sums,
           .output_values = values,
           .kept_values = values + beside,
           .split_values = values,
@@ -92,8 +93,9 @@ LayerWork attention_work(const TransformerConfig& config, int layer, const PassT
                latents = t * static_cast<double>(config.latent.query_rank + config.latent.key_value_rank);
   const AttentionPattern pattern = config.pattern_of(block_of_layer(config, layer));
   const AttentionValues within = attention_values(config, span);
+  const std::int64_t may_turn = config.latent.rotary_size > 0 ? config.latent.rotary_size : config.size_of_head();
   const double turned =
-      pattern.rotary < 0 ? 0 : t * static_cast<double>(config.rotaries[pattern.rotary].size(config.size_of_head()));
+      pattern.rotary < 0 ? 0 : t * static_cast<double>(config.rotaries[pattern.rotary].size(may_turn));
   const double of_pairs = 2 * attended_pairs(config, static_cast<double>(pattern.window), span) *
                           static_cast<double>(config.query_size() + config.context_size());
   return {.flops = 2 * t * product_parameters(config, layer) + of_pairs,
