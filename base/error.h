@@ -1,6 +1,5 @@
 #pragma once
 #include <stdexcept>
-#include <string>
 #include <string_view>
 
 namespace frostpipe {

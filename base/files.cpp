@@ -29,12 +29,6 @@ namespace {
   throw RuntimeFailure(fmt::format("{}: cannot be written: {}", path.string(), system_reason(error)));
 }
 
-std::string kind_of(mode_t mode) {
-  if (S_ISFIFO(mode)) return "a pipe";
-  if (S_ISSOCK(mode)) return "a socket";
-  return "a device";
-}
-
 /// Reads the whole file if it has at most `most` bytes. Otherwise it stops after more than `most` bytes.
 std::string read_up_to(const Descriptor& file, const std::filesystem::path& path, std::size_t most) {
   std::string content;
@@ -113,7 +107,8 @@ Descriptor open_regular_file(const std::filesystem::path& path) {
   struct stat status {};
   if (::fstat(file.number(), &status) != 0) fail_read(path, errno);
   if (S_ISDIR(status.st_mode)) fail_read(path, EISDIR);
-  if (!S_ISREG(status.st_mode)) throw InvalidInput(path.string(), "must be a regular file", kind_of(status.st_mode));
+  if (!S_ISREG(status.st_mode))
+    throw InvalidInput(path.string(), "must be a regular file", S_ISFIFO(status.st_mode) ? "a pipe" : "a device");
   return file;
 }
 

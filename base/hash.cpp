@@ -9,9 +9,7 @@ struct StreamHash::State {
   XXH3_state_t value;
 };
 
-std::uint64_t hash_bytes(std::span<const std::byte> bytes, std::uint64_t seed) {
-  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
-}
+std::uint64_t hash_bytes(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
 StreamHash::StreamHash() : state_(std::make_unique<State>()) { XXH3_64bits_reset(&state_->value); }
 StreamHash::~StreamHash() = default;

@@ -7,7 +7,7 @@
 namespace frostpipe {
 
 /// Returns the 64-bit XXH3 hash. It detects accidental changes, not deliberate ones.
-std::uint64_t hash_bytes(std::span<const std::byte> bytes, std::uint64_t seed = 0);
+std::uint64_t hash_bytes(std::span<const std::byte> bytes);
 
 /// Hashes bytes that come in parts: value() equals hash_bytes() of all bytes added so far.
 class StreamHash {

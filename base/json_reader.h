@@ -3,7 +3,6 @@
 // JSON keys once; the same function reads (Reader) and writes (Writer), so the two directions cannot drift apart.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
