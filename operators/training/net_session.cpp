@@ -60,8 +60,10 @@ void NetSession::start(const Phase& phase, int, const LayerOrigin& origin) {
   std::vector<WholeLayer> layers(num_layers());
   if (leads()) {
     const UncountedMemory host;
-    for (int layer = 0; layer < num_layers(); ++layer)
-      layers[layer] = stored_layer(open_layer(*origin.checkpoint, layer), task_.folder().net.layers[layer]);
+    for (int layer = 0; layer < num_layers(); ++layer) {
+      const std::string place = (origin.checkpoint->folder / layer_file_name(layer)).string();
+      layers[layer] = stored_layer(open_layer(*origin.checkpoint, layer), place, task_.folder().net.layers[layer]);
+    }
   }
   state_.resize(num_layers());
   momentum_.resize(num_layers());

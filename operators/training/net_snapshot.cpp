@@ -1,10 +1,13 @@
 #include "operators/training/net_snapshot.h"
 
 #include <ATen/ops/empty.h>
+#include <fmt/format.h>
 
 #include <cstring>
-#include <utility>
 #include <vector>
+
+#include "base/error.h"
+#include "executor/optimizer/parameter_update.h"
 
 namespace frostpipe {
 namespace {
@@ -31,6 +34,16 @@ std::vector<LayerTensor> tensors_of(const NetLayer& shape, WholeLayer& whole) {
   return tensors;
 }
 
+/// Copies the values of a stored tensor to `to`, which has room for `count` of this dtype.
+void copy_values(const SafetensorsFile& file, const std::string& place, const char* name, const char* dtype,
+                 std::int64_t count, void* to) {
+  const StoredTensor& stored = file.tensor(name, {count});
+  if (stored.dtype != dtype)
+    throw InvalidInput(fmt::format("{}: tensor {}", place, name), fmt::format("must have dtype {}", dtype),
+                       stored.dtype);
+  std::memcpy(to, stored.data.data(), stored.data.size());
+}
+
 }  // namespace
 
 LayerImage image_of(int layer, const NetLayer& shape, WholeLayer whole) {
@@ -53,15 +66,13 @@ LayerImage image_of(int layer, const NetLayer& shape, WholeLayer whole) {
   return image;
 }
 
-WholeLayer stored_layer(const SafetensorsFile& file, const NetLayer& shape) {
+WholeLayer stored_layer(const SafetensorsFile& file, const std::string& place, const NetLayer& shape) {
   WholeLayer whole;
   for (const LayerTensor& tensor : tensors_of(shape, whole)) {
     tensor.values = at::empty(tensor.shape, at::kFloat);
-    const StoredTensor& stored = file.tensor(tensor.name, {tensor.values.numel()});
-    std::memcpy(tensor.values.data_ptr(), stored.data.data(), stored.data.size());
+    copy_values(file, place, tensor.name, "F32", tensor.values.numel(), tensor.values.data_ptr());
   }
-  if (shape.batch_norm)
-    std::memcpy(&whole.state.num_batches, file.tensor(kNumBatches, {1}).data.data(), sizeof(std::int64_t));
+  if (shape.batch_norm) copy_values(file, place, kNumBatches, "I64", 1, &whole.state.num_batches);
   return whole;
 }
 

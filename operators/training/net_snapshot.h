@@ -1,4 +1,6 @@
 #pragma once
+#include <string>
+
 #include "executor/checkpoint/checkpoint_writer.h"
 #include "executor/checkpoint/safetensors.h"
 #include "operators/training/layer_mover.h"
@@ -10,7 +12,8 @@ namespace frostpipe {
 /// `running_variance` and `num_batches` (I64). A pooling layer has no tensors.
 LayerImage image_of(int layer, const NetLayer& shape, WholeLayer whole);
 
-/// Returns the layer of such a file. Throws InvalidInput if the file lacks a tensor, or has it with another size.
-WholeLayer stored_layer(const SafetensorsFile& file, const NetLayer& shape);
+/// Returns the layer of such a file, which messages call `place`. Throws InvalidInput if the file lacks a tensor, or
+/// has it with another size or dtype.
+WholeLayer stored_layer(const SafetensorsFile& file, const std::string& place, const NetLayer& shape);
 
 }  // namespace frostpipe
