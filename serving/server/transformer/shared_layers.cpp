@@ -87,7 +87,8 @@ void require_same_file(const ModelFolder& first, const ModelFolder& other, const
 /// Throws InvalidInput unless both models convert texts or pictures alike, since all heads get the same tokens or
 /// pixels.
 void require_same_inputs(const ModelFolder& first, const ModelFolder& other) {
-  for (const char* name : {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json"})
+  for (const char* name : {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json",
+                           "special_tokens_map.json", "added_tokens.json"})
     require_same_file(first, other, name);
   if (first.config.task != Task::image_classification) return;
   const Normalisation one = read_normalisation(first.path), two = read_normalisation(other.path);

@@ -19,9 +19,15 @@
 namespace frostpipe {
 namespace {
 
-constexpr std::array<std::string_view, 8> kOthers = {
-    "config.json",           "preprocessor_config.json", "vocab.txt", "vocab.json", "merges.txt", "tokenizer.json",
-    "tokenizer_config.json", "special_tokens_map.json"};
+constexpr std::array<std::string_view, 9> kOthers = {"config.json",
+                                                     "preprocessor_config.json",
+                                                     "vocab.txt",
+                                                     "vocab.json",
+                                                     "merges.txt",
+                                                     "tokenizer.json",
+                                                     "tokenizer_config.json",
+                                                     "special_tokens_map.json",
+                                                     "added_tokens.json"};
 
 bool are_weights(std::string_view name) {
   return name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json");

@@ -83,6 +83,11 @@ TEST_F(SharedLayers, AreOfModelsOfOneShapeThatReadRequestsAlike) {
   EXPECT_THAT(refusal("bare"),
               AllOf(HasSubstr("bare: lacks vocab.txt, but "), EndsWith("one, whose layers it shares, has it")));
   std::filesystem::remove(folder_ / "one/vocab.txt");
+  for (const std::string name : {"special_tokens_map.json", "added_tokens.json"}) {
+    file("bare/" + name, "{}");
+    EXPECT_THAT(refusal("bare"), HasSubstr("bare: has " + name + ", but "));
+    std::filesystem::remove(folder_ / "bare" / name);
+  }
   write_head("one", Family::vit, 8, 1);
   write_head("dark", Family::vit, 8, 1);
   file("dark/preprocessor_config.json", R"({"image_mean": [0, 0, 0], "image_std": [1, 1, 1]})");

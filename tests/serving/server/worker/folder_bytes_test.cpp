@@ -16,6 +16,7 @@ class FolderBytesTest : public test::ScratchFolderTest {
   FolderBytesTest() {
     file("config.json", "{}");
     file("vocab.txt", "a\nb\n");
+    file("added_tokens.json", R"({"c": 2})");
     file("model-00001-of-00002.safetensors", std::string(3 << 20, 'x'));
     file("model-00002-of-00002.safetensors", "y");
     file("model.safetensors.index.json", "{}");
@@ -39,6 +40,7 @@ TEST_F(FolderBytesTest, TellWhatOfTheModelIsAnother) {
   EXPECT_EQ(changed_by("model.safetensors.index.json", "{ }"), "weights ");
   EXPECT_EQ(changed_by("config.json", "{ }"), "others");
   EXPECT_EQ(changed_by("vocab.txt", "b\na\n"), "others");
+  EXPECT_EQ(changed_by("added_tokens.json", R"({"d": 2})"), "others");
   EXPECT_EQ(read_folder_bytes(folder_), before);
 
   file("README.md", "what nobody reads");
