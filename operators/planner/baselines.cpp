@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "operators/plan/operator_tasks.h"
 
 namespace frostpipe {
 namespace {
@@ -144,8 +145,7 @@ OperatorPlacement earliest_finish_placement(const OperatorProblem& problem) {
     for (int d = 0; d < num_devices(problem); ++d) {
       double ready = 0;
       for (const int input : inputs[op]) {
-        const Operator& read = graph.operators[input];
-        const Bytes bytes = std::max(read.output_bytes, read.weight_bytes);
+        const Bytes bytes = output_bytes(graph, {.op = input, .begin = 0, .end = graph.batch});
         ready = std::max(ready,
                          end_of[input] + static_cast<double>(message_ns(problem.machine, device_of[input], d, bytes)));
       }

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "operators/graph/estimated_operators.h"
 #include "operators/graph/known_nets.h"
+#include "operators/planner/baselines.h"
 #include "operators/planner/lower_bound.h"
 #include "operators/planner/make_operator_plan.h"
 
@@ -56,6 +57,21 @@ TEST(OperatorPlanner, AnUpdateIsSplitOverItsHolders) {
   const OperatorProblem problem{.graph = graph, .machine = machine_of({"a", "a"}, {50, 1'000'000'000})};
   EXPECT_EQ(make_operator_plan(problem, OperatorMethod::data_parallel).predicted_ns, 500 + 500 + 250 + 500 + 250);
   EXPECT_EQ(make_operator_plan(problem, OperatorMethod::single).predicted_ns, 3000);
+}
+
+// Each layer's forward takes 10 ns on one device and 1000 ns on the other. Its output arrives there after 60 ns; its
+// weights, a million bytes, would take longer than the second forward.
+TEST(OperatorPlanner, EarliestFinishSendsTheOutputOfAForwardAndNotItsWeights) {
+  OperatorGraph graph{.net = "layers", .batch = 2, .edges = {{.from = 0, .to = 1}}};
+  for (const bool first : {true, false})
+    graph.operators.push_back({.name = first ? "first" : "second",
+                               .layer = first ? 0 : 1,
+                               .output_bytes = 10,
+                               .weight_bytes = 1'000'000,
+                               .times = {{.device_class = "a", .work_ns = first ? 10 : 1000},
+                                         {.device_class = "b", .work_ns = first ? 1000 : 10}}});
+  const OperatorProblem problem{.graph = graph, .machine = machine_of({"a", "b"}, {50, 1'000'000'000})};
+  EXPECT_EQ(earliest_finish_placement(problem), (OperatorPlacement{{{0, 0, 2}}, {{1, 0, 2}}}));
 }
 
 TEST(OperatorPlanner, PlansResNet50FasterThanItsBaselines) {
