@@ -22,19 +22,27 @@ namespace {
 /// which changes only sizes.
 void require_same_net(const OperatorPlan& plan, const NetFolder& folder, const std::string& source) {
   const OperatorGraph graph = frozen(counted_operators(folder.net, plan.graph.batch).graph, plan.frozen_layers);
-  const auto& planned = plan.graph.operators;
+  const OperatorGraph& planned = plan.graph;
+  const auto refuse = [&](const char* part, const std::string& value) {
+    throw InvalidInput(
+        fmt::format("{}: graph.{}", source, part),
+        fmt::format("must be those of {} with pictures of {} pixels (nets profile --model {}, or another --model)",
+                    folder.path.string(), folder.net.picture_size, folder.path.string()),
+        value);
+  };
   const int classifier = static_cast<int>(folder.net.layers.size()) - 1;
   const auto is_same = [&](const Operator& a, const Operator& b) {
     return a.name == b.name && a.kind == b.kind && a.layer == b.layer &&
            (a.layer == classifier || (a.output_bytes == b.output_bytes && a.weight_bytes == b.weight_bytes));
   };
-  const auto [ours, theirs] = std::ranges::mismatch(graph.operators, planned, is_same);
-  if (ours == graph.operators.end() && theirs == planned.end() && graph.edges == plan.graph.edges) return;
-  throw InvalidInput(
-      fmt::format("{}: graph.operators", source),
-      fmt::format("must be those of {} with pictures of {} pixels (nets profile --model {}, or another --model)",
-                  folder.path.string(), folder.net.picture_size, folder.path.string()),
-      theirs == planned.end() ? "fewer" : fmt::format("another one at {}", theirs->name));
+  const auto [ours, theirs] = std::ranges::mismatch(graph.operators, planned.operators, is_same);
+  if (theirs != planned.operators.end()) refuse("operators", fmt::format("another one at {}", theirs->name));
+  if (ours != graph.operators.end()) refuse("operators", "fewer");
+  const auto [our_edge, edge] = std::ranges::mismatch(graph.edges, planned.edges);
+  if (edge != planned.edges.end())
+    refuse("edges", fmt::format("another one from {} to {}", planned.operators[edge->from].name,
+                                planned.operators[edge->to].name));
+  if (our_edge != graph.edges.end()) refuse("edges", "fewer");
 }
 
 Dataset load_dataset(const TrainOptions& options, const NetFolder& folder) {

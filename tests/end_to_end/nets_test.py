@@ -295,6 +295,8 @@ class NetsTest(EndToEndTest):
         self.assert_refused(*train, says=[f"{plan}: graph.operators: must be those of net with pictures of 32 pixels"])
         self.write("net/preprocessor_config.json", json.dumps({"size": {"height": 16, "width": 16}}))
         text = (self.folder / self.plan("mtrain-data-parallel")).read_text()
+        self.edit(plan, lambda plan: plan["graph"]["edges"].pop())
+        self.assert_refused(*train, says=[f"{plan}: graph.edges: must be those of net with", "is fewer"])
         self.write(plan, text.replace("cpu / 2", "A100"))
         self.assert_refused(*train,
                             says=[f"{plan}: machine.devices[1].device_class", "frostpipe nets rehearse takes any"])
