@@ -45,7 +45,8 @@ struct MeasuredOperators {
 MeasuredOperators measure_operators(const RankEnvironment& self, const OperatorMeasureOptions& options,
                                     const Progress& progress);
 
-/// Throws InvalidInput for a folder that holds no net, and for classes that are not CPUs.
+/// Throws InvalidInput for a folder that holds no net, a mini-batch that is too large for it, and classes that are not
+/// CPUs.
 void check_inputs(const OperatorMeasureOptions& options);
 
 }  // namespace frostpipe

@@ -20,6 +20,7 @@
 #include "cli/shared/progress.h"
 #include "cli/shared/usage_error.h"
 #include "operators/execute_net.h"
+#include "operators/graph/counted_operators.h"
 #include "operators/graph/estimated_operators.h"
 #include "operators/graph/known_nets.h"
 #include "operators/graph/net_config.h"
@@ -53,6 +54,7 @@ int estimate_operators(const NetProfileOptions& options) {
   std::vector<Hardware> devices;
   for (const std::string& name : device_classes(options)) devices.push_back(hardware_named(name));
   const NetShape net = net_like(options.like);
+  require_batch(net, options.global_batch_size);
   const OperatorGraph graph = estimated_operators(net, options.global_batch_size, devices);
   validate(graph, "--hardware");
   write_named_file(options.output, to_json(graph));

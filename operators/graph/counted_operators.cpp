@@ -1,5 +1,11 @@
 #include "operators/graph/counted_operators.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
 namespace frostpipe {
 namespace {
 
@@ -160,6 +166,19 @@ class GraphMaker {
 };
 
 }  // namespace
+
+void require_batch(const NetShape& net, int batch) {
+  const auto bytes_per_sample = [](const NetLayer& layer) {
+    return kFloat * layer.out_channels * layer.out_size * layer.out_size;
+  };
+  const NetLayer& largest = *std::ranges::max_element(net.layers, {}, bytes_per_sample);
+  const std::int64_t most = kMaxOperatorBytes / bytes_per_sample(largest);
+  if (batch > most)
+    throw InvalidInput("--global-batch",
+                       fmt::format("must be at most {} for {}, so that the output of {} has at most {}", most, net.name,
+                                   largest.name, format_bytes(kMaxOperatorBytes)),
+                       std::to_string(batch));
+}
 
 CountedOperators counted_operators(const NetShape& net, int batch) { return GraphMaker(net, batch).make(); }
 

@@ -16,9 +16,14 @@ struct CountedOperators {
   std::vector<OperatorCost> costs;
 };
 
+/// Throws InvalidInput ("--global-batch: ...") if some operator has a larger output for `batch` samples than operator
+/// graphs can have.
+void require_batch(const NetShape& net, int batch);
+
 /// Returns the operators of an iteration of a net in float32, in the order of one device. An addition and a ReLU are
 /// part of the batch norm before them; without batch norm, a ReLU is part of the forward. Layers, kinds and edges
 /// determine the inputs of each operator, so that a device can compute the operators from the graph and the net alone.
+/// The sizes of the graph are within its limits if require_batch() holds.
 CountedOperators counted_operators(const NetShape& net, int batch);
 
 }  // namespace frostpipe

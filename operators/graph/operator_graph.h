@@ -67,6 +67,10 @@ struct OperatorEdge {
   bool operator==(const OperatorEdge&) const = default;
 };
 
+/// The largest numbers of bytes and samples, whose product stays within 64 bits. Reading refuses larger ones.
+inline constexpr Bytes kMaxOperatorBytes = Bytes{1} << 38;
+inline constexpr int kMaxOperatorBatch = 1 << 20;
+
 struct OperatorGraph {
   std::string net;
   int batch = 1;  // samples of the mini-batch

@@ -5,9 +5,7 @@
 
 namespace frostpipe {
 
-/// The largest numbers of bytes and samples, whose product stays within 64 bits.
-constexpr json::Bounds kOperatorBytes = json::between(0, std::int64_t{1} << 38);
-constexpr std::int64_t kMaxOperatorBatch = 1 << 20;
+constexpr json::Bounds kOperatorBytes = json::between(0, kMaxOperatorBytes);
 
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, ClassCost>& time) {

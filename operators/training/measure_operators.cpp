@@ -194,7 +194,7 @@ CpuClass class_of_rank(const OperatorMeasureOptions& options, int rank) {
 }  // namespace
 
 void check_inputs(const OperatorMeasureOptions& options) {
-  open_net_folder(options.model);
+  require_batch(open_net_folder(options.model).net, options.global_batch_size);
   for (const std::string& one : options.device_classes)
     if (!parse_cpu_class(one))
       throw InvalidInput("--hardware",

@@ -105,6 +105,9 @@ class MTrainTest(CliTest):
                             says="pretrained_cfg.input_size: must be 32 to 255 pixels for a VGG, is 31")
         self.assert_refused(*small, "alexnet", says="--like: must be one of resnet-18, resnet-50, vgg-16-bn, "
                             'mobilenet, or a config.json or its folder, is "alexnet"')
+        self.assert_refused(*small, "resnet-50", "--global-batch", 100000,
+                            says="--global-batch: must be at most 85598 for resnet-50, so that the output of conv1 has "
+                                 "at most 256 GiB, is 100000")
         self.assert_refused(*small, "resnet-18", "--picture-size", 32, code=2,
                             says="; use --like with a config.json that says it")
         self.assert_refused("nets", "profile", "--hardware", "cpu", "-o", "small.json", code=2,

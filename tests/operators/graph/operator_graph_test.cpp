@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "operators/graph/counted_operators.h"
 #include "operators/graph/estimated_operators.h"
 #include "operators/graph/known_nets.h"
 
@@ -39,6 +40,22 @@ TEST(OperatorGraph, OfResNet18HasItsLayers) {
 }
 
 TEST(OperatorGraph, IsReadAsWritten) { EXPECT_EQ(operator_graph_from_json(to_json(resnet()), "ops.json"), resnet()); }
+
+// The first convolution of ResNet-50 has 64 x 112 x 112 outputs of 4 bytes per sample, of which 85598 have 2^38 bytes.
+TEST(OperatorGraph, OfTheLargestMiniBatchIsReadAsWritten) {
+  const NetShape net = find_net("resnet-50");
+  require_batch(net, 85'598);
+  const auto graph = estimated_operators(net, 85'598, {find_hardware("A100")});
+  EXPECT_EQ(operator_graph_from_json(to_json(graph), "ops.json"), graph);
+  try {
+    require_batch(net, 85'599);
+    FAIL();
+  } catch (const InvalidInput& error) {
+    EXPECT_STREQ(error.what(),
+                 "--global-batch: must be at most 85598 for resnet-50, so that the output of conv1 has "
+                 "at most 256 GiB, is 85599");
+  }
+}
 
 TEST(OperatorGraph, FrozenLayersLoseTheirStatisticsAndGradients) {
   const auto graph = resnet();
