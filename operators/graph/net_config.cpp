@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 constexpr int kMaxPixels = 4096;           // on a side
 constexpr int kMaxBlocks = 1000;           // of a ResNet
 constexpr int kReduction = 4;              // factor by which a ResNet's bottleneck reduces its channels
-constexpr double kMaxValues = 1e12;        // outputs of a layer for one sample, and weights of a layer
+constexpr double kMaxValues = 6e10;        // outputs of a layer for one sample, and weights: within kMaxOperatorBytes
 constexpr double kMaxMultiplyAdds = 1e15;  // of a layer, for one sample
 
 const std::map<std::string, std::vector<int>> kVggDepths = {{"vgg11_bn", {1, 1, 2, 2, 2}},
@@ -194,23 +194,6 @@ int num_labels_of(const ConfigFields& fields, int otherwise) {
   return small_number(fields, "num_labels", otherwise);
 }
 
-/// Throws InvalidInput for sizes whose product with a mini-batch would not fit into 64 bits.
-void require_possible(const NetShape& net, const std::string& file) {
-  const auto require = [&](const NetLayer& layer, const char* what, double value, double most) {
-    if (value > most)
-      throw InvalidInput(fmt::format("{}: layer {}: {}", file, layer.name, what), fmt::format("must be <= {:g}", most),
-                         fmt::format("{:g}", value));
-  };
-  for (const NetLayer& layer : net.layers) {
-    const double pixels = 1.0 * layer.out_size * layer.out_size,
-                 weights = 1.0 * layer.in_channels / layer.groups * layer.out_channels * layer.kernel * layer.kernel;
-    require(layer, "the outputs for a sample", pixels * layer.out_channels, kMaxValues);
-    if (is_pooling(layer)) continue;
-    require(layer, "the weights", weights, kMaxValues);
-    require(layer, "the multiply-adds for a sample", weights * pixels, kMaxMultiplyAdds);
-  }
-}
-
 }  // namespace
 
 std::optional<NetKind> find_net_kind(const Json& config) {
@@ -246,6 +229,22 @@ NetShape net_from_config(NetKind kind, const std::string& name, const std::files
       return mobilenet_v2(name, mobilenet_v2_shape_of(folder, fields));
   }
   throw InternalError("an unknown kind of net");
+}
+
+void require_possible(const NetShape& net, const std::string& file) {
+  const auto require = [&](const NetLayer& layer, const char* what, double value, double most) {
+    if (value > most)
+      throw InvalidInput(fmt::format("{}: layer {}: {}", file, layer.name, what), fmt::format("must be <= {:g}", most),
+                         fmt::format("{:g}", value));
+  };
+  for (const NetLayer& layer : net.layers) {
+    const double pixels = 1.0 * layer.out_size * layer.out_size,
+                 weights = 1.0 * layer.in_channels / layer.groups * layer.out_channels * layer.kernel * layer.kernel;
+    require(layer, "the outputs for a sample", pixels * layer.out_channels, kMaxValues);
+    if (is_pooling(layer)) continue;
+    require(layer, "the weights", weights, kMaxValues);
+    require(layer, "the multiply-adds for a sample", weights * pixels, kMaxMultiplyAdds);
+  }
 }
 
 NetShape read_net(const std::filesystem::path& file_or_folder) {

@@ -27,9 +27,13 @@ NetKind net_kind_of(const ConfigFields& fields, const std::string& file);
 NetShape net_from_config(NetKind kind, const std::string& name, const std::filesystem::path& folder,
                          const ConfigFields& fields);
 
+/// Throws InvalidInput, in which `file` names the net's config.json, for sizes that operator graphs cannot have, or
+/// whose product with a mini-batch would not fit into 64 bits.
+void require_possible(const NetShape& net, const std::string& file);
+
 /// Returns the net of a config.json, or of the folder that holds it. The number of labels is that of the names in
 /// id2label or label_names, else num_labels. The net has the name of the folder. Throws InvalidInput also for a field
-/// that is not known, and for implausible sizes.
+/// that is not known, and for impossible sizes.
 NetShape read_net(const std::filesystem::path& file_or_folder);
 
 }  // namespace frostpipe

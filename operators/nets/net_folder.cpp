@@ -72,6 +72,7 @@ NetFolder open_net_folder(const std::filesystem::path& path) {
                    .normalisation = config.normalisation,
                    .dropout = config.dropout};
   take_label_names(folder, config.label_names);
+  require_possible(folder.net, file);
   folder.problem_type = problem_type_from_json(text, file, folder.net.layers.back().out_channels);
   return folder;
 }

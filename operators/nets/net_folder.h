@@ -28,7 +28,8 @@ struct NetFolder {
 bool is_net_folder(const std::filesystem::path& path);
 
 /// Reads and checks config.json, and preprocessor_config.json of transformers' folders. Throws InvalidInput that names
-/// file, field, rule and value, also for a field of config.json that is not known (require_known_fields).
+/// file, field, rule and value, also for a field of config.json that is not known (require_known_fields), and for
+/// impossible sizes.
 NetFolder open_net_folder(const std::filesystem::path& path);
 
 /// Gives the net a classifier for these labels, in this order.

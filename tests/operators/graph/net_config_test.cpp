@@ -79,7 +79,7 @@ TEST_F(NetConfigTest, UnknownOrImpossibleFieldsAreRefused) {
   expect_refused({{"model_type", "resnet"}, {"depths", {900, 40, 40, 40}}},
                  "depths: must be at most 1000 blocks together, is 1020");
   expect_refused({{"model_type", "resnet"}, {"hidden_sizes", {1048572, 1048572, 1048572, 1048572}}},
-                 "layer stage1.0.conv2: the multiply-adds for a sample: must be <= 1e+15");
+                 "layer stage1.0.conv2: the weights: must be <= 6e+10");
   expect_refused({{"model_type", "mobilenet_v1"}, {"num_labels", 70000}}, "num_labels: must be at most 65536");
   EXPECT_NE(refusal({{"model_type", "bert"}}).find("config.json: must be of a net: model_type resnet"),
             std::string::npos);

@@ -163,6 +163,8 @@ TEST_F(NetFolderTest, UnsupportedNetsAreRefused) {
   std::filesystem::remove(folder_ / "preprocessor_config.json");
   file("config.json", R"({"model_type": "resnet", "image_size": 5000})");
   says((folder_ / "config.json: image_size: must be a number of pixels up to 4096").string());
+  file("config.json", R"({"model_type": "resnet", "hidden_sizes": [1048572, 1048572], "depths": [1, 1]})");
+  says("config.json: layer stage1.0.conv2: the weights: must be <= 6e+10");
   file("config.json", R"({"model_type": "vit"})");
   says("config.json: must be of a net: model_type resnet, mobilenet_v1 or mobilenet_v2, or timm's architecture");
 }
