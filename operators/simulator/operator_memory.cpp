@@ -100,8 +100,10 @@ class MemoryOfRun {
   void add_own(int task) {
     const OperatorTask& one = tasks_.tasks[task];
     const Operator& op = operator_of(task);
-    const double share = is_split_by_samples(op.kind) ? static_cast<double>(one.end - one.begin) / plan_.graph.batch
-                                                      : 1.0 / num_parts_[one.op];
+    const int whole = is_split_by_samples(op.kind)      ? plan_.graph.batch
+                      : op.kind == OperatorKind::update ? num_parts_[one.op]
+                                                        : 1;
+    const double share = static_cast<double>(one.end - one.begin) / whole;
     timelines_[one.device].hold(own_bytes(op, plan_.machine.devices[one.device].device_class, share),
                                 run_.task_begin_ns[task], run_.task_end_ns[task]);
   }

@@ -147,6 +147,18 @@ TEST(OperatorMemory, CountsWhatAnOperatorNeedsForItself) {
   EXPECT_EQ(peaks_of(plan_of(graph, 2, {0, 1, 2})), (std::vector<Bytes>{kPeak, kPeak}));
 }
 
+// The 8 bytes of scale and shift have a momentum, and there are as many running statistics.
+TEST(OperatorMemory, OfANormUpdateIsWholeOnEveryDevice) {
+  OperatorGraph graph{.net = "norm",
+                      .batch = 12,
+                      .operators = {operator_of("n", OperatorKind::normalise, 0, 0, 0),
+                                    operator_of("u", OperatorKind::norm_update, 0, 0, 8)},
+                      .edges = {}};
+  graph.operators[1].times[0].work_bytes = 60;
+  EXPECT_EQ(peaks_of(plan_of(graph, 1, {0, 1})), (std::vector<Bytes>{3 * 8 + 60}));
+  EXPECT_EQ(peaks_of(plan_of(graph, 2, {0, 1})), (std::vector<Bytes>{3 * 8 + 60, 3 * 8 + 60}));
+}
+
 /// Counts the live bytes at a time, for each device.
 class Recount {
  public:
