@@ -180,6 +180,7 @@ void PlanServer::replace(ServingPlan plan) {
   require_same_form(models);
   {
     const std::lock_guard lock(mutex_);
+    require_replaceable(plan);  // another call may have requested its plan meanwhile
     requested_ = RequestedPlan{std::move(plan), std::move(models)};
   }
   wake_up_.wake();

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/files.h"
@@ -25,11 +26,14 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::int32_t kEndWorker = 99, kAskThreads = 98, kTakeLong = 97;  // tokens
+constexpr double kSlowToLoad = 96;                                         // weights
 
 class NumberPartition final : public PartitionCompute {
  public:
   explicit NumberPartition(const PartitionLoad& load)
-      : number_(std::stod(read_text_file(load.folders.at(0) + "/model.safetensors"))), threads_(load.threads) {}
+      : number_(std::stod(read_text_file(load.folders.at(0) + "/model.safetensors"))), threads_(load.threads) {
+    if (number_ == kSlowToLoad) std::this_thread::sleep_for(500ms);
+  }
   void compute(const BatchOrder&, BatchBuffer& buffer) override {
     if (buffer.tokens()[0] == kEndWorker) _exit(1);
     // At least 2 ms, so that simultaneous requests go to both workers.
@@ -154,6 +158,21 @@ TEST_F(PlanServerTest, AnswersAreNeverOfTwoModels) {
   ASSERT_TRUE(becomes_true([&] { return server.is_settled(); })) << notes();
   EXPECT_EQ(num_ready(server), 2);
   EXPECT_EQ(answers(server, 20), std::vector<double>{2});
+}
+
+// While the models of a plan are opened, another plan is requested.
+TEST_F(PlanServerTest, OfTwoPlansAtOnceOneIsRefused) {
+  PlanServer* running = nullptr;
+  PlanServerOptions with_another = options();
+  with_another.open_models = [&, open = with_another.open_models](const ServingPlan& plan) {
+    if (PlanServer* const server = std::exchange(running, nullptr)) server->replace(plan_);
+    return open(plan);
+  };
+  PlanServer server(plan_, with_another);
+  ASSERT_TRUE(server.wait_until_loaded(30'000 * test::kMs));
+  write_folder(std::to_string(kSlowToLoad), "{}");
+  running = &server;
+  EXPECT_EQ(message_of([&] { server.replace(plan_); }), "another plan is being loaded; the new one is not used");
 }
 
 // The server reads labels and tokenizer only once.
