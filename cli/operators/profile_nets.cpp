@@ -114,7 +114,8 @@ void add_net_profile_options(CLI::App& command, NetProfileOptions& options) {
   command.add_option("--cluster", options.cluster, "Also write the devices and their measured links to this file")
       ->type_name("FILE")
       ->needs(model);
-  command.add_flag("--quick", options.quick, "Measure fewer sizes, once each, for rough predictions")->needs(model);
+  command.add_flag("--quick", options.quick, "Measure two iterations of each size and not six, for rough predictions")
+      ->needs(model);
   add_format_option(command, options.format);
 }
 
