@@ -139,8 +139,7 @@ void validate(const OperatorGraph& graph, std::string_view source) {
     const std::string place = fmt::format("{}: edges[{}]", source, i);
     for (const int end : {edge.from, edge.to})
       if (end >= count)
-        throw InvalidInput(place, fmt::format("must be between operators, of which there are {}", count),
-                           std::to_string(end));
+        throw InvalidInput(place, fmt::format("must join two of the {} operators", count), std::to_string(end));
     if (!joined.emplace(edge.from, edge.to).second)
       throw InvalidInput(place, "must be the only edge between its operators",
                          fmt::format("one more from \"{}\" to \"{}\"", graph.operators[edge.from].name,

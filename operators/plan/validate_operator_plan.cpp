@@ -69,11 +69,11 @@ void validate(const OperatorPlan& plan, std::string_view source) {
   require_times(plan.graph, plan.machine, place("graph.operators"));
   const std::size_t num_operators = plan.graph.operators.size(), num_devices = plan.machine.devices.size();
   if (plan.placement.size() != num_operators)
-    throw InvalidInput(place("placement"), fmt::format("must have {} operators", num_operators),
+    throw InvalidInput(place("placement"), fmt::format("must have a value for each of the {} operators", num_operators),
                        std::to_string(plan.placement.size()));
   for (std::size_t op = 0; op < num_operators; ++op) validate_ranges(plan, op, place(fmt::format("placement[{}]", op)));
   if (plan.order.size() != num_devices)
-    throw InvalidInput(place("order"), fmt::format("must have {} devices", num_devices),
+    throw InvalidInput(place("order"), fmt::format("must have a value for each of the {} devices", num_devices),
                        std::to_string(plan.order.size()));
   const auto parts = parts_of_devices(plan);
   for (std::size_t device = 0; device < num_devices; ++device) {
@@ -81,11 +81,14 @@ void validate(const OperatorPlan& plan, std::string_view source) {
     std::ranges::sort(sorted);
     if (sorted != parts[device])
       throw InvalidInput(place(fmt::format("order[{}]", device)),
-                         "must have every operator once of which the device has a part",
-                         fmt::format("a list of {} for {}", sorted.size(), parts[device].size()));
+                         "must list once each operator of which the device has a part",
+                         sorted.size() == parts[device].size()
+                             ? "a list of others"
+                             : fmt::format("a list of {} operators, not {}", sorted.size(), parts[device].size()));
   }
   if (plan.predicted_memory_bytes.size() != num_devices)
-    throw InvalidInput(place("predicted_memory_bytes"), fmt::format("must have {} devices", num_devices),
+    throw InvalidInput(place("predicted_memory_bytes"),
+                       fmt::format("must have a value for each of the {} devices", num_devices),
                        std::to_string(plan.predicted_memory_bytes.size()));
   if (plan.lower_bound_ns > plan.predicted_ns)
     throw InvalidInput(place("lower_bound_ns"), "must be <= predicted_ns", std::to_string(plan.lower_bound_ns));

@@ -140,7 +140,7 @@ OperatorRun simulate_operators(const OperatorPlan& plan, const OperatorTasks& ta
   auto run = run_in_order(tasks, plan.machine, plan.order);
   if (!run)
     throw InvalidInput(source + ": order", "must let every operator begin",
-                       "devices that wait for each other in a cycle");
+                       "an order in which devices wait for each other in a cycle");
   return *std::move(run);
 }
 

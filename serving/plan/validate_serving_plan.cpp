@@ -57,7 +57,7 @@ void require_device_classes(const ServingPlan& plan, std::string_view source) {
     if (device_class.price_per_hour)
       require_rate(*device_class.price_per_hour, place + ".price_per_hour");
     else if (plan.objective == ServingObjective::cost)
-      throw InvalidInput(place + ".price_per_hour", "must be there in a plan that is to be cheap", "null");
+      throw InvalidInput(place + ".price_per_hour", "must be given in a plan with the objective cost", "null");
   }
 }
 
@@ -129,7 +129,7 @@ void require_pipeline(const ServingPlan& plan, const ServedModel& model, const S
   const Nanoseconds latency = unloaded_latency_ns(pipeline, pipeline.batch_size) + pipeline.batch_building_ns;
   const Nanoseconds budget = latency_budget_ns(model.objective_ns, plan.margins);
   require(latency <= budget, place,
-          fmt::format("must answer a batch of {} within {}, what the margins leave of the objective",
+          fmt::format("must answer a batch of {} within {}, the part of the objective that the margins leave",
                       pipeline.batch_size, format_duration(budget)),
           format_duration(latency));
 }

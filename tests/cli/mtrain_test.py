@@ -138,7 +138,7 @@ class MTrainTest(CliTest):
         self.edit("ops.json", lambda ops: ops["edges"].append({"from": 5, "to": 0, "kind": "samples"}))
         self.assert_refused(*self.arguments(), says="ops.json: edges: must hold no cycle")
         self.edit("ops.json", lambda ops: ops["edges"].append({"from": 5, "to": 1000, "kind": "samples"}))
-        self.assert_refused(*self.arguments(), says="must be between operators, of which there are")
+        self.assert_refused(*self.arguments(), says="must join two of the ")
 
 
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ HttpAnswer HttpRoutes::model_answer(std::string_view model_path) const {
 HttpAnswer HttpRoutes::answer(std::string_view method, std::string_view path) const {
   HttpAnswer answer;
   if (!inferred_model(path).empty()) {
-    answer = http_error(405, fmt::format("{} is for POST alone, with a JSON body", path));
+    answer = http_error(405, fmt::format("{} takes only POST, with a JSON body", path));
     answer.headers["Allow"] = "POST";
     return answer;
   }
@@ -148,7 +148,7 @@ HttpAnswer HttpRoutes::answer(std::string_view method, std::string_view path) co
     answer = http_error(404, fmt::format("there is no {} here", in_quotes(path)));
   }
   if (answer.status != 404 && method != "GET" && method != "HEAD") {
-    answer = http_error(405, fmt::format("{} is for GET alone", path));
+    answer = http_error(405, fmt::format("{} takes only GET and HEAD", path));
     answer.headers["Allow"] = "GET, HEAD";
   }
   return answer;

@@ -58,8 +58,8 @@ class BoundedTree : public nlohmann::detail::json_sax_dom_parser<Json> {
   void count() {
     static constexpr std::size_t kValuesPerLook = 4096;
     if (++num_values_ > max_values_)
-      throw InvalidInput(fmt::format("{}: must have at most {} values, which is more than {} rows of this model need",
-                                     kSource, max_values_, kMaxRows));
+      throw InvalidInput(fmt::format("{}: must have at most {} values, more than {} rows of this model need", kSource,
+                                     max_values_, kMaxRows));
     if (num_values_ % kValuesPerLook == 0) look_();
   }
 

@@ -32,7 +32,7 @@ bool have_equal_bits(const at::Tensor& one, const at::Tensor& other) {
 [[noreturn]] void refuse(const ModelFolder& first, const ModelFolder& other, const std::string& what,
                          const std::string& of_first, const std::string& of_other) {
   throw InvalidInput(fmt::format("{}: {}", other.path.string(), what),
-                     fmt::format("must be {}, as of {}, whose layers it shares", of_first, first.path.string()),
+                     fmt::format("must be {}, as in {}, whose layers it shares", of_first, first.path.string()),
                      of_other);
 }
 

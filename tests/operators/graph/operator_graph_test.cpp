@@ -77,7 +77,7 @@ TEST(OperatorGraph, ACycleIsNamed) {
   graph.edges = {{.from = 0, .to = 1}, {.from = 1, .to = 0}};
   EXPECT_EQ(message_of(graph), "ops.json: edges: must hold no cycle, is one before \"a\"");
   graph.edges = {{.from = 0, .to = 7}};
-  EXPECT_EQ(message_of(graph), "ops.json: edges[0]: must be between operators, of which there are 2, is 7");
+  EXPECT_EQ(message_of(graph), "ops.json: edges[0]: must join two of the 2 operators, is 7");
 }
 
 TEST(OperatorGraph, AnEdgeIsThereOnce) {

@@ -65,7 +65,7 @@ TEST(OperatorPlan, WrongOnesAreNamed) {
       << refusal_of(plan);
   plan = plan_with_all_fields();
   plan.predicted_memory_bytes.pop_back();
-  EXPECT_EQ(refusal_of(plan), "plan.json: predicted_memory_bytes: must have 2 devices, is 1");
+  EXPECT_EQ(refusal_of(plan), "plan.json: predicted_memory_bytes: must have a value for each of the 2 devices, is 1");
   plan = plan_with_all_fields();
   plan.lower_bound_ns = 15;
   EXPECT_EQ(refusal_of(plan), "plan.json: lower_bound_ns: must be <= predicted_ns, is 15");

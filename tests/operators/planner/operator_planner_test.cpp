@@ -126,9 +126,11 @@ TEST(OperatorPlanner, WrongPlansAndProfilesAreNamed) {
   EXPECT_EQ(message([](OperatorPlan& plan) { plan.placement[1][1].device = 5; }),
             "plan.json: placement[1]: must be on different devices of the machine, is 5");
   EXPECT_EQ(message([](OperatorPlan& plan) { plan.order[1].pop_back(); }),
-            "plan.json: order[1]: must have every operator once of which the device has a part, is a list of 2 for 3");
+            "plan.json: order[1]: must list once each operator of which the device has a part, is a list of 2 "
+            "operators, not 3");
   EXPECT_EQ(message([](OperatorPlan& plan) { std::swap(plan.order[1][0], plan.order[1][2]); }),
-            "plan.json: order: must let every operator begin, is devices that wait for each other in a cycle");
+            "plan.json: order: must let every operator begin, is an order in which devices "
+            "wait for each other in a cycle");
   const auto refusal = [](const OperatorProblem& wrong) -> std::string {
     try {
       make_operator_plan(wrong, OperatorMethod::mtrain);

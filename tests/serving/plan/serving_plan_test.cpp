@@ -145,8 +145,8 @@ TEST(ServingPlan, ThatBreaksARuleIsRefusedWithTheRule) {
        [](ServingPlan& plan) { plan.models[0].pipelines[0].partitions[0].requests_per_second = 250; }},
       {"plan.json: models[1].requests_per_second: must be 125, the sum of its pipelines', is 120",
        [](ServingPlan& plan) { plan.models[1].requests_per_second = 120; }},
-      {"plan.json: models[0].pipelines[0]: must answer a batch of 2 within 36.0 ms, what the margins leave of the "
-       "objective, is 42.0 ms",
+      {"plan.json: models[0].pipelines[0]: must answer a batch of 2 within 36.0 ms, the part of the objective that the "
+       "margins leave, is 42.0 ms",
        [](ServingPlan& plan) { plan.models[0].objective_ns = 60'000'000; }},
   };
   expect_refused(all);
@@ -161,7 +161,7 @@ TEST(ServingPlan, WithAValueThatIsNotItsOwnIsRefused) {
        [](ServingPlan& plan) { plan.objective_value = 150; }},
       {"plan.json: objective_bound: must be >= 125, the objective's value, is 124",
        [](ServingPlan& plan) { plan.objective_bound = 124; }},
-      {"plan.json: device_classes[1].price_per_hour: must be there in a plan that is to be cheap, is null",
+      {"plan.json: device_classes[1].price_per_hour: must be given in a plan with the objective cost, is null",
        [](ServingPlan& plan) { plan.objective = ServingObjective::cost; }},
       {"plan.json: objective_value: must be 5.5, the price of the devices in use, is 125",
        [](ServingPlan& plan) {

@@ -71,14 +71,14 @@ TEST_F(SharedLayers, AreOfModelsOfOneShapeThatReadRequestsAlike) {
   write_head("wide", Family::bert, 8, 1, {{"intermediate_size", 32}});
   write_head("norm", Family::bert, 8, 1, {{"layer_norm_eps", 1e-5}});
   write_head("vocabulary", Family::bert, 8, 1);
-  EXPECT_THAT(refusal("family"), HasSubstr("family: family: must be bert, as of "));
-  EXPECT_THAT(refusal("wide"), HasSubstr("wide: intermediate_size: must be 24, as of "));
-  EXPECT_THAT(refusal("norm"), HasSubstr("norm: layer_norm_eps: must be 1e-12, as of "));
+  EXPECT_THAT(refusal("family"), HasSubstr("family: family: must be bert, as in "));
+  EXPECT_THAT(refusal("wide"), HasSubstr("wide: intermediate_size: must be 24, as in "));
+  EXPECT_THAT(refusal("norm"), HasSubstr("norm: layer_norm_eps: must be 1e-12, as in "));
   file("vocabulary/vocab.txt", "[UNK]\n");
   EXPECT_THAT(refusal("vocabulary"),
               AllOf(HasSubstr("vocabulary: has vocab.txt, but "), EndsWith("one, whose layers it shares, lacks it")));
   file("one/vocab.txt", "[PAD]\n");
-  EXPECT_THAT(refusal("vocabulary"), HasSubstr("vocabulary: vocab.txt: must be the tokenizer's file, as of "));
+  EXPECT_THAT(refusal("vocabulary"), HasSubstr("vocabulary: vocab.txt: must be the tokenizer's file, as in "));
   write_head("bare", Family::bert, 8, 1);
   EXPECT_THAT(refusal("bare"),
               AllOf(HasSubstr("bare: lacks vocab.txt, but "), EndsWith("one, whose layers it shares, has it")));
