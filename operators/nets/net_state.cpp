@@ -1,6 +1,5 @@
 #include "operators/nets/net_state.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>

@@ -5,7 +5,6 @@
 #include <ATen/ops/full.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 

@@ -3,11 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <map>
-
-#include "base/error.h"
 
 namespace frostpipe {
 namespace {

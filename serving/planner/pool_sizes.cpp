@@ -6,7 +6,6 @@
 #include <map>
 #include <numeric>
 
-#include "base/error.h"
 #include "serving/planner/milp.h"
 
 namespace frostpipe {

@@ -1,7 +1,5 @@
 #include "serving/planner/sized_plan.h"
 
-#include <algorithm>
-
 namespace frostpipe {
 namespace {
 

@@ -1,10 +1,7 @@
 #pragma once
-#include <array>
-#include <functional>
 #include <future>
 #include <limits>
 #include <map>
-#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>

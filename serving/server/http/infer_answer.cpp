@@ -1,4 +1,3 @@
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
 
