@@ -240,21 +240,13 @@ const std::vector<std::string>& known_nets() {
   return names;
 }
 
-NetShape find_net(const std::string& name, int picture_size, int num_classes) {
+NetShape find_net(const std::string& name) {
   if (name == "resnet-18")
-    return resnet(name, {.picture_size = picture_size,
-                         .num_classes = num_classes,
-                         .hidden_sizes = {64, 128, 256, 512},
-                         .depths = {2, 2, 2, 2},
-                         .bottleneck = false});
-  if (name == "resnet-50") return resnet(name, {.picture_size = picture_size, .num_classes = num_classes});
-  if (name == "mobilenet") return mobilenet(name, {.picture_size = picture_size, .num_classes = num_classes});
-  if (name != "vgg-16-bn")
-    throw InvalidInput("net", fmt::format("must be one of {}", fmt::join(known_nets(), ", ")), "\"" + name + "\"");
-  if (picture_size < kSmallestVggPicture)
-    throw InvalidInput("picture size", fmt::format("must be at least {} for {}", kSmallestVggPicture, name),
-                       std::to_string(picture_size));
-  return vgg(name, {.picture_size = picture_size, .num_classes = num_classes});
+    return resnet(name, {.hidden_sizes = {64, 128, 256, 512}, .depths = {2, 2, 2, 2}, .bottleneck = false});
+  if (name == "resnet-50") return resnet(name, {});
+  if (name == "vgg-16-bn") return vgg(name, {});
+  if (name == "mobilenet") return mobilenet(name, {});
+  throw InvalidInput("net", fmt::format("must be one of {}", fmt::join(known_nets(), ", ")), "\"" + name + "\"");
 }
 
 }  // namespace frostpipe

@@ -62,8 +62,7 @@ NetShape mobilenet_v2(const std::string& name, const MobileNetV2Shape& shape);
 /// Returns the names of nets of published sizes.
 const std::vector<std::string>& known_nets();
 
-/// Returns one of known_nets(), for pictures of `picture_size` x `picture_size` pixels. Throws InvalidInput that lists
-/// the names for an unknown one, and if the pictures are too small for a VGG.
-NetShape find_net(const std::string& name, int picture_size = kImageNetPixels, int num_classes = kImageNetClasses);
+/// Returns one of known_nets(), for ImageNet. Throws InvalidInput that lists the names for an unknown one.
+NetShape find_net(const std::string& name);
 
 }  // namespace frostpipe

@@ -89,7 +89,6 @@ void ReservedPlane::handle(const ServingEvent& event) {
 }
 
 Route ReservedPlane::probe(int pipeline, int requests) {
-  ++engine_.run.probes;
   return find_route(engine_.pipelines[pipeline], requests, engine_.queue.now());
 }
 

@@ -67,8 +67,6 @@ struct ServingRun {
   std::vector<PoolUse> pools;           // pipeline by pipeline, in order of partitions
   /// Number of texts that had more tokens than the model is planned for; in a server only, since its start.
   std::int64_t cut = 0;
-  /// Reserved data plane: number of routes that were tried.
-  std::int64_t probes = 0;
   /// Spans in the order in which they were decided; empty unless requested.
   std::vector<ServingSpan> timeline;
   bool operator==(const ServingRun&) const = default;

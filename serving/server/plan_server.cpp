@@ -191,11 +191,6 @@ ServingPlan PlanServer::plan() const {
   return service_->plan;
 }
 
-bool PlanServer::is_settled() const {
-  const std::lock_guard lock(mutex_);
-  return !requested_ && !next_ && old_.empty();
-}
-
 void PlanServer::begin_run(std::optional<Nanoseconds> window_ns) {
   const std::lock_guard lock(mutex_);
   run_begin_ns_ = steady_now_ns();

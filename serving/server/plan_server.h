@@ -57,8 +57,6 @@ class PlanServer final : public ServedModels {
   void replace(ServingPlan plan);
   /// Returns the newest plan that has loaded.
   ServingPlan plan() const;
-  /// True if the newest plan has loaded and no older one has requests left.
-  bool is_settled() const;
   /// Begins the run whose results finish_run() returns. The time that workers compute counts until `window_ns` after
   /// this call; if that is not known yet, until the end of the window that finish_run() gets.
   void begin_run(std::optional<Nanoseconds> window_ns = std::nullopt);
@@ -91,7 +89,6 @@ class PlanServer final : public ServedModels {
   void step();
   void advance(Service& service);
   void end_run_at(Nanoseconds end_ns);
-  void supervise(Service& service);
   void try_next();
   void wait() const;
   std::unique_ptr<Service> start_service(const RequestedPlan& requested) const;

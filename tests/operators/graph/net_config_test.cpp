@@ -61,7 +61,12 @@ TEST_F(NetConfigTest, DefaultsAreThoseOfTheKnownNets) {
   EXPECT_EQ(read_net(folder_).layers, find_net("vgg-16-bn").layers);
   file("config.json", R"({"model_type": "resnet", "layer_type": "basic", "hidden_sizes": [64, 128, 256, 512],
                           "depths": [2, 2, 2, 2], "image_size": 32, "num_labels": 10})");
-  EXPECT_EQ(read_net(folder_).layers, find_net("resnet-18", 32, 10).layers);
+  EXPECT_EQ(read_net(folder_).layers, resnet("net", {.picture_size = 32,
+                                                     .num_classes = 10,
+                                                     .hidden_sizes = {64, 128, 256, 512},
+                                                     .depths = {2, 2, 2, 2},
+                                                     .bottleneck = false})
+                                          .layers);
 }
 
 TEST_F(NetConfigTest, ThePreprocessorsSizeIsThatOfPictures) {

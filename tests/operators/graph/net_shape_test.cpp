@@ -21,15 +21,20 @@ TEST(NetShape, HasThePublishedNumbersOfParameters) {
 
 // ResNet-18 without 990 of its classes; VGG as usual for CIFAR, with a single linear layer.
 TEST(NetShape, TakesPicturesOf32PixelsAndAnyNumberOfClasses) {
-  const NetShape net = find_net("resnet-18", 32, 10);
+  const NetShape net = resnet("net", {.picture_size = 32,
+                                      .num_classes = 10,
+                                      .hidden_sizes = {64, 128, 256, 512},
+                                      .depths = {2, 2, 2, 2},
+                                      .bottleneck = false});
   EXPECT_EQ(num_parameters(net), 11'689'512 - 990 * 513);
   EXPECT_EQ(net.layers.end()[-2].in_size, 1);
   const NetShape small_vgg = vgg("vgg", {.picture_size = 32, .num_classes = 10, .classifier_size = std::nullopt});
   EXPECT_EQ(num_parameters(small_vgg), 14'728'266);
   EXPECT_EQ(small_vgg.layers.end()[-2].kind, NetLayer::Kind::max_pooling);
-  EXPECT_EQ(num_parameters(find_net("vgg-16-bn", 32)), num_parameters(find_net("vgg-16-bn")));
-  EXPECT_EQ(find_net("vgg-16-bn", 32).layers.end()[-4].out_size, 7);
-  EXPECT_EQ(find_net("mobilenet", 32).layers.end()[-2].in_size, 1);
+  const NetShape repeating_vgg = vgg("vgg", {.picture_size = 32});
+  EXPECT_EQ(num_parameters(repeating_vgg), num_parameters(find_net("vgg-16-bn")));
+  EXPECT_EQ(repeating_vgg.layers.end()[-4].out_size, 7);
+  EXPECT_EQ(mobilenet("mobilenet", {.picture_size = 32}).layers.end()[-2].in_size, 1);
 }
 
 // Total padding of TensorFlow's SAME: max(kernel - stride, 0), or kernel - remainder if pixels are left over.
@@ -61,12 +66,6 @@ TEST(NetShape, NamesTheNetsItKnows) {
     FAIL();
   } catch (const InvalidInput& error) {
     EXPECT_STREQ(error.what(), "net: must be one of resnet-18, resnet-50, vgg-16-bn, mobilenet, is \"alexnet\"");
-  }
-  try {
-    find_net("vgg-16-bn", 31);
-    FAIL();
-  } catch (const InvalidInput& error) {
-    EXPECT_STREQ(error.what(), "picture size: must be at least 32 for vgg-16-bn, is 31");
   }
 }
 

@@ -12,7 +12,7 @@
 namespace frostpipe {
 namespace {
 
-OperatorGraph resnet() {
+OperatorGraph resnet_18() {
   return estimated_operators(find_net("resnet-18"), 32, {find_hardware("A100"), find_hardware("V100")});
 }
 
@@ -30,7 +30,7 @@ std::string message_of(const OperatorGraph& graph) {
 }
 
 TEST(OperatorGraph, OfResNet18HasItsLayers) {
-  const auto graph = resnet();
+  const auto graph = resnet_18();
   EXPECT_EQ(count(graph, OperatorKind::forward), 21);  // 17 convolutions, 3 shortcuts, the head
   EXPECT_EQ(count(graph, OperatorKind::statistics), 20);
   EXPECT_EQ(count(graph, OperatorKind::statistics_gradient), 20);
@@ -39,7 +39,9 @@ TEST(OperatorGraph, OfResNet18HasItsLayers) {
   EXPECT_EQ(message_of(graph), "");
 }
 
-TEST(OperatorGraph, IsReadAsWritten) { EXPECT_EQ(operator_graph_from_json(to_json(resnet()), "ops.json"), resnet()); }
+TEST(OperatorGraph, IsReadAsWritten) {
+  EXPECT_EQ(operator_graph_from_json(to_json(resnet_18()), "ops.json"), resnet_18());
+}
 
 // The first convolution of ResNet-50 has 64 x 112 x 112 outputs of 4 bytes per sample, of which 85598 have 2^38 bytes.
 TEST(OperatorGraph, OfTheLargestMiniBatchIsReadAsWritten) {
@@ -58,7 +60,7 @@ TEST(OperatorGraph, OfTheLargestMiniBatchIsReadAsWritten) {
 }
 
 TEST(OperatorGraph, FrozenLayersLoseTheirStatisticsAndGradients) {
-  const auto graph = resnet();
+  const auto graph = resnet_18();
   const auto left = frozen(graph, 6);
   for (const auto& one : left.operators)
     if (one.layer < 6) {
