@@ -1,7 +1,8 @@
 #include "operators/planner/local_search.h"
 
 #include <algorithm>
-#include <random>
+
+#include "base/portable_random.h"
 
 namespace frostpipe {
 namespace {
@@ -29,16 +30,6 @@ Group group_of(OperatorKind kind) {
       return Group::backward;
   }
 }
-
-/// Random numbers that are the same on every computer, which std::uniform_int_distribution does not promise.
-class PortableRandom {
- public:
-  explicit PortableRandom(std::uint64_t seed) : generator_(seed) {}
-  int below(int end) { return static_cast<int>(generator_() % static_cast<std::uint64_t>(end)); }
-
- private:
-  std::mt19937_64 generator_;
-};
 
 /// Returns the splits to try, each in proportion to the devices' speeds: over every device alone, and over every subset
 /// of the devices or, if there are more than kMaxSubsetDevices, over the fastest 2, 3, ... of them.

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <random>
 #include <utility>
 
 #include "base/enum_words.h"
 #include "base/error.h"
+#include "base/portable_random.h"
 
 namespace frostpipe {
 namespace {
@@ -17,19 +17,6 @@ constexpr EnumWords<ArrivalProcess, 4> kProcesses = {{{ArrivalProcess::even, "ev
                                                       {ArrivalProcess::poisson, "poisson"},
                                                       {ArrivalProcess::square, "square"},
                                                       {ArrivalProcess::mmpp, "mmpp"}}};
-
-/// Random numbers that are the same with every standard library: the standard specifies the output of mt19937_64, but
-/// not that of its distributions.
-class RandomSource {
- public:
-  explicit RandomSource(std::uint64_t seed) : bits_(seed) {}
-  /// Returns a random number uniform in [0, 1).
-  double uniform() { return static_cast<double>(bits_() >> 11) * 0x1p-53; }
-  double exponential(double mean) { return -mean * std::log1p(-uniform()); }
-
- private:
-  std::mt19937_64 bits_;
-};
 
 /// A period of constant rate.
 struct Stretch {
@@ -41,7 +28,7 @@ struct Stretch {
 /// rate at every moment.
 class Stretches {
  public:
-  Stretches(ArrivalProcess process, RandomSource& random) : process_(process), random_(random) {
+  Stretches(ArrivalProcess process, PortableRandom& random) : process_(process), random_(random) {
     if (process == ArrivalProcess::square) {
       const double phase = 2 * random.uniform();
       is_burst_ = phase < 1;
@@ -71,7 +58,7 @@ class Stretches {
   static constexpr double kBurstSeconds = 0.5, kCalmSeconds = 2;  // mean durations for mmpp
 
   ArrivalProcess process_;
-  RandomSource& random_;
+  PortableRandom& random_;
   bool is_burst_ = true;
   double begun_ = 0;  // elapsed seconds of the first period
 };
@@ -93,7 +80,7 @@ std::vector<Nanoseconds> arrivals_of(ArrivalProcess process, double requests_per
   if (requests_per_second == 0) return {};
   if (process == ArrivalProcess::even) return even_arrivals(requests_per_second, duration_ns);
   const double end = 1e-9 * static_cast<double>(duration_ns);
-  RandomSource random(seed);
+  PortableRandom random(seed);
   std::vector<Nanoseconds> times;
   Stretches stretches(process, random);
   double begin = 0;
@@ -124,7 +111,7 @@ std::vector<std::vector<Nanoseconds>> dealt_by_weight(std::span<const Nanosecond
   std::vector<double> ends(weights.size());
   std::partial_sum(weights.begin(), weights.end(), ends.begin());
   FROSTPIPE_CHECK(!ends.empty() && ends.back() > 0, "some model gets requests");
-  RandomSource random(seed);
+  PortableRandom random(seed);
   std::vector<std::vector<Nanoseconds>> dealt(weights.size());
   for (const Nanoseconds at_ns : times) {
     const auto end = std::upper_bound(ends.begin(), ends.end() - 1, random.uniform() * ends.back());
