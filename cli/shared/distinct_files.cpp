@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "cli/shared/usage_error.h"
@@ -45,8 +46,9 @@ void require_distinct_files(const CLI::App& command) {
     for (const CLI::Option* const other : options) {
       if (other == output || other->count() == 0) continue;
       const bool is_written = is_output(*other, command);
+      std::error_code why;  // a text longer than a file's name may be names no file
       for (const std::string& text : other->results())
-        if ((is_written || fs::is_regular_file(text)) && file_named(text) == file)
+        if ((is_written || fs::is_regular_file(text, why)) && file_named(text) == file)
           throw UsageError(fmt::format("{} {}: is {}'s file too, and would be overwritten; name another one",
                                        output->get_name(), written, other->get_name()));
     }
