@@ -2,6 +2,7 @@
 import json
 import pathlib
 import runpy
+import shutil
 import sys
 import tempfile
 import unittest
@@ -39,6 +40,16 @@ class DigestTest(unittest.TestCase):
             self.assertEqual(ARCHIVE["why_older"](facts, root), "")
             source.rename(root / "executor/runtime/graphs.cpp")
             self.assertNotEqual(ARCHIVE["why_older"](facts, root), "")
+
+    def test_every_folder_of_the_sources_counts(self):
+        with tempfile.TemporaryDirectory(prefix="frostpipe-gpu-archive-") as name:
+            root = pathlib.Path(name)
+            for folder in ARCHIVE["SOURCES"]:
+                shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
+            for folder in ARCHIVE["SOURCES"]:
+                facts = {"commit": "1bf5366b33e1", "sources": ARCHIVE["digest_of"](root)}
+                shutil.rmtree(root / folder)
+                self.assertNotEqual(ARCHIVE["why_older"](facts, root), "", folder)
 
 
 if __name__ == "__main__":
