@@ -97,6 +97,7 @@ void fields(Archive& archive, json::Value<Archive, TrainingPlan>& plan) {
   archive("frozen_dtype", plan.frozen_dtype, kFrozenDTypes);
   archive("partitioner", plan.partitioner);
   archive("memory_limited", plan.memory_limited);
+  archive("memory_reserve", plan.memory_reserve, json::Otherwise{kMemoryReserve, json::between(0, 1)});
   archive("cache", plan.cache);
   archive("workload", plan.workload);
   archive("phases", plan.phases);

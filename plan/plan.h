@@ -111,6 +111,10 @@ struct CacheLimits {
   bool operator==(const CacheLimits&) const = default;
 };
 
+/// The fraction of every memory limit that plans leave free by default. Predictions are accurate within a few per cent,
+/// and exceeding a limit ends a run.
+constexpr double kMemoryReserve = 0.02;
+
 /// A training run as a sequence of phases. One phase with nothing frozen is ordinary pipeline training.
 struct TrainingPlan {
   PlanMethod method = PlanMethod::static_pipeline;
@@ -131,6 +135,8 @@ struct TrainingPlan {
   Partitioner partitioner = Partitioner::exact;
   /// Whether the cluster's memory limits apply. If so, the executor enforces them.
   bool memory_limited = true;
+  /// The fraction of every memory limit that the plan leaves free, also when the run is re-planned.
+  double memory_reserve = kMemoryReserve;
   CacheLimits cache;
   /// The data that the plan was made for, as described by the profile.
   std::optional<Workload> workload = std::nullopt;

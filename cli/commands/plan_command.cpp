@@ -246,6 +246,7 @@ AutoPlan complete_answer(AutoPlan answer, const PlanCommandOptions& options, con
   if (options.plan.method != PlanMethod::automatic && options.plan.schedule != kAutoZeroBubble)
     answer.lower_bound_ns = iteration_lower_bound_ns({inputs.profile, cluster, options.plan});
   answer.plan.workload = inputs.profile.workload;
+  answer.plan.memory_reserve = options.memory_reserve;
   answer.plan.epochs = options.num_steps > 0 ? 0 : options.epochs;
   answer.plan.provenance = provenance_of(options, inputs.profile, inputs.profile_content, inputs.cluster_content);
   return answer;

@@ -88,7 +88,7 @@ std::string simulate_loss(const TrainingPlan& plan, const Profile& profile, cons
                           const std::string& format) {
   if (rank < 0 || rank >= plan.world_size)
     throw UsageError(fmt::format("--lose: must be a rank of the plan, below {}, is {}", plan.world_size, rank));
-  Cluster left = with_memory_reserve(cluster, kMemoryReserve);
+  Cluster left = with_memory_reserve(cluster, plan.memory_reserve);
   left.devices.resize(plan.world_size);
   left.devices.erase(left.devices.begin() + rank);
   const PlanOptions options = replan_options(plan, FreezeOptions{}, plan.epochs > 0 ? plan.num_steps / plan.epochs : 0);

@@ -160,8 +160,9 @@ void add_devices(CLI::App& command, PlanCommandOptions& options) {
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");
   command
-      .add_option("--memory-reserve", options.memory_reserve,
-                  "Fraction of every memory limit to leave free, because predictions are not exact")
+      .add_option(
+          "--memory-reserve", options.memory_reserve,
+          "Fraction of every memory limit to leave free, because predictions are not exact; also when train re-plans")
       ->check(finite_range(0, 0.9))
       ->type_name("X")
       ->capture_default_str();

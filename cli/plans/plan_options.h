@@ -4,7 +4,7 @@
 
 #include "cli/plans/estimated_source.h"
 #include "cli/plans/plan_limits.h"
-#include "planner/memory_reserve.h"
+#include "plan/plan.h"
 #include "planner/search/plan_options.h"
 
 namespace CLI {

@@ -25,6 +25,11 @@ Cluster devices_of(const ReplanRequest& request, const Cluster& cluster) {
   return request.logical_ranks.empty() ? cluster : remaining(cluster, request.logical_ranks);
 }
 
+/// Returns the cluster without the memory that the plan leaves free.
+Cluster to_plan_for(const TrainOptions& train, Cluster cluster) {
+  return with_memory_reserve(std::move(cluster), train.plan.memory_reserve);
+}
+
 /// Tells the user that no other layout fits, and the run to keep its layout.
 ReplanAnswer keep_the_layout(const ReplanRequest& request, const Infeasible& none) {
   print_note(fmt::format("step {}: the layout is kept: {}", request.from_step, none.reason));
@@ -35,9 +40,8 @@ ReplanAnswer keep_the_layout(const ReplanRequest& request, const Infeasible& non
 /// and AutoCache), if they pay.
 Replan elastic_replan(const TrainOptions& train, const Profile& profile, Cluster cluster, int steps_per_epoch) {
   return [planner = RunReplanner(profile, options_of(train, steps_per_epoch)), model = profile.model,
-          reserved = with_memory_reserve(std::move(cluster), kMemoryReserve)](
-             const ReplanRequest& request) mutable -> ReplanAnswer {
-    auto result = planner.replan(request, devices_of(request, reserved));
+          cluster = std::move(cluster)](const ReplanRequest& request) mutable -> ReplanAnswer {
+    auto result = planner.replan(request, devices_of(request, cluster));
     if (const auto* none = std::get_if<Infeasible>(&result)) return keep_the_layout(request, *none);
     auto& considered = std::get<ReplanResult>(result);
     std::string explanation = explanation_of(request, considered, model);
@@ -62,6 +66,7 @@ bool replans(const TrainOptions& train) {
 }
 
 Replan make_replan(const TrainOptions& train, Profile profile, Cluster cluster, int steps_per_epoch) {
+  cluster = to_plan_for(train, std::move(cluster));
   if (train.plan.method == PlanMethod::pipetransformer_published)
     return published_replan(train, std::move(profile), std::move(cluster));
   return elastic_replan(train, profile, std::move(cluster), steps_per_epoch);
@@ -70,7 +75,7 @@ Replan make_replan(const TrainOptions& train, Profile profile, Cluster cluster, 
 Replan make_recovery(const TrainOptions& train, OnLoss on_loss, std::function<Profile()> load_profile,
                      std::function<Cluster()> load_cluster, int steps_per_epoch) {
   return [=, options = options_of(train, steps_per_epoch)](const ReplanRequest& request) -> ReplanAnswer {
-    const Cluster cluster = devices_of(request, with_memory_reserve(load_cluster(), kMemoryReserve));
+    const Cluster cluster = devices_of(request, to_plan_for(train, load_cluster()));
     const Profile profile = load_profile();
     const PlanningProblem problem{profile, cluster, options};
     std::variant<std::vector<Phase>, Infeasible> phases;

@@ -17,6 +17,7 @@ TEST(Plan, SurvivesItsFile) {
   TrainingPlan plan = two_phase_plan();
   EXPECT_EQ(plan_from_json(to_json(plan), "plan.json"), plan);
   plan.frozen_dtype = DType::kBFloat16;
+  plan.memory_reserve = 0.25;
   EXPECT_EQ(plan_from_json(to_json(plan), "plan.json"), plan);
   EXPECT_EQ(plan_from_json(to_json(TrainingPlan{}), "plan.json"), TrainingPlan{});
 }

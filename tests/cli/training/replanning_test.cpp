@@ -54,6 +54,18 @@ TEST(Replanning, FollowsThePublishedRule) {
   EXPECT_EQ(answer.explanation, "by the published rule");
 }
 
+TEST(Replanning, ByThePublishedRuleLeavesTheReserveOfThePlanFree) {
+  // One rank per pipeline needs 6,000 bytes, 400 for each of three frozen layers and 1,600 for each other one.
+  TrainOptions train = run_of(PlanMethod::pipetransformer_published, Rule::cap);
+  train.plan.memory_reserve = 0.25;
+  const auto phases_within = [&](Bytes limit) {
+    return make_replan(train, test::two_blocks(), test::free_cluster(2, limit), kStepsPerEpoch)(freeze_of(train))
+        .phases;
+  };
+  EXPECT_TRUE(phases_within(7'900).empty());
+  EXPECT_FALSE(phases_within(8'100).empty());
+}
+
 TEST(Replanning, KeepsTheLayoutWhereNothingFits) {
   // A trainable layer takes 1,600 bytes; 100 are left.
   const TrainOptions train = run_of(PlanMethod::pipetransformer, Rule::cap);
@@ -78,9 +90,9 @@ TEST(Replanning, AfterALossUsesTheDevicesThatAreLeft) {
   EXPECT_EQ(answer.explanation, "");  // there was no choice
 }
 
-TEST(Replanning, AfterALossLeavesTheReserveFree) {
-  // Training the whole model takes 9,600 bytes: 9,700 less 2 % do not suffice.
-  const TrainOptions train = run_of(PlanMethod::static_pipeline, Rule::plan);
+TEST(Replanning, AfterALossLeavesTheReserveOfThePlanFree) {
+  // Training the whole model takes 9,600 bytes: 9,700 less 2 % do not suffice, and neither do 9,900 less 4 %.
+  TrainOptions train = run_of(PlanMethod::static_pipeline, Rule::plan);
   const auto phases_within = [&](Bytes limit) {
     ReplanRequest request = freeze_of(train);
     request.first_trainable_layer = 0;
@@ -92,6 +104,10 @@ TEST(Replanning, AfterALossLeavesTheReserveFree) {
   };
   EXPECT_TRUE(phases_within(9'700).empty());
   EXPECT_FALSE(phases_within(9'900).empty());
+  train.plan.memory_reserve = 0.04;
+  EXPECT_TRUE(phases_within(9'900).empty());
+  train.plan.memory_reserve = 0;
+  EXPECT_FALSE(phases_within(9'700).empty());
 }
 
 }  // namespace
