@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/separated_values.h"
+#include "cli/shared/usage_error.h"
 #include "plan/run_length.h"
 
 namespace frostpipe {
@@ -174,10 +175,19 @@ BenchSuite rehearsal_suite(int epochs) {
 }
 
 void select_configurations(BenchSuite& suite, const std::string& names, bool is_full) {
-  std::erase_if(suite.configurations, [&](const BenchConfiguration& one) {
-    if (names.empty()) return one.is_frontier && !is_full;
-    return ("," + names + ",").find("," + one.name + ",") == std::string::npos;
-  });
+  std::vector<BenchConfiguration>& all = suite.configurations;
+  if (names.empty()) {
+    if (!is_full) std::erase_if(all, [](const BenchConfiguration& one) { return one.is_frontier; });
+    return;
+  }
+  const std::vector<std::string_view> wanted = split(names, ',');
+  std::vector<std::string_view> known;
+  for (const BenchConfiguration& one : all) known.push_back(one.name);
+  for (const std::string_view name : wanted)
+    if (std::ranges::find(known, name) == known.end())
+      throw UsageError("--only", fmt::format("must name some of {}", fmt::join(known, ", ")), name);
+  std::erase_if(all,
+                [&](const BenchConfiguration& one) { return std::ranges::find(wanted, one.name) == wanted.end(); });
 }
 
 }  // namespace frostpipe

@@ -47,7 +47,7 @@ BenchData sst2_data(const std::string& model, const std::filesystem::path& sst2,
 BenchSuite rehearsal_suite(int epochs);
 
 /// Keeps the configurations in the comma-separated list `names`; if it is empty, all except the other freeze speeds,
-/// and with `is_full` those too.
+/// and with `is_full` those too. Throws UsageError for a name that is not in the suite.
 void select_configurations(BenchSuite& suite, const std::string& names, bool is_full);
 
 }  // namespace frostpipe

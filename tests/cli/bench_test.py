@@ -22,7 +22,8 @@ class BenchTest(CliTest):
             (["bench", "pipetransformer", "-o", "out", "--model", "m"], "--sections FILE"),
             (["bench", "rehearsal", "-o", "out", "--budget", "soon"],
              "must be a time such as 90s, 12min or 1.5h, is soon"),
-            (["bench", "rehearsal", "-o", "out", "--only", "magic"], "names no configuration"),
+            (["bench", "rehearsal", "-o", "out", "--only", "elastic,magic"],
+             "--only: must name some of data_parallel, static_gpipe, "),
         ]:
             with self.subTest(arguments):
                 self.assert_refused(*arguments, code=2, says=[says, "--help'."])

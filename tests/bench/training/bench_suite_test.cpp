@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "cli/shared/usage_error.h"
 #include "tests/support/scratch_folder.h"
 
 namespace frostpipe {
@@ -16,7 +17,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::StartsWith;
 
 std::vector<std::string> selected(const std::string& names, bool is_full) {
@@ -35,7 +35,13 @@ TEST(SelectConfigurations, NamesAreWholeAndOtherwiseFreezeSpeedsNeedFull) {
   EXPECT_THAT(selected("", true), ElementsAre("elastic", "elastic_fast", "static"));
   EXPECT_THAT(selected("elastic_fast,static", false), ElementsAre("elastic_fast", "static"));
   EXPECT_THAT(selected("elastic", true), ElementsAre("elastic"));
-  EXPECT_THAT(selected("last", true), IsEmpty());
+}
+
+TEST(SelectConfigurations, AnUnknownNameIsRefusedBesideAKnownOne) {
+  for (const std::string names : {"elastic,static_gpip", "static_gpip"})
+    EXPECT_THAT(
+        [&] { selected(names, true); },
+        testing::ThrowsMessage<UsageError>("--only: must name some of elastic, elastic_fast, static, is static_gpip"));
 }
 
 TEST(BenchSuites, CountTheirEpochsInTheTitle) {
