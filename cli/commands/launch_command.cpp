@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "cli/commands/commands.h"
+#include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
 #include "cli/shared/usage_error.h"
 #include "cli/training/launch_text.h"
@@ -142,7 +143,9 @@ void require_hosts(const LaunchCommandOptions& options, const Launcher& launcher
 /// Throws UsageError for --min-hosts with another launcher: only torchrun's agents can go on with fewer hosts.
 void require_min_hosts(const LaunchCommandOptions& options, const Launcher& launcher) {
   if (options.min_hosts == 0) return;
-  if (launcher.text != torchrun_text) throw UsageError("--min-hosts: is for torchrun alone");
+  if (launcher.text != torchrun_text)
+    throw UsageError(
+        fmt::format("--min-hosts: must be left out with {}; only torchrun goes on with fewer hosts", launcher.name));
   if (options.min_hosts > static_cast<int>(options.hosts.size()))
     throw UsageError(fmt::format("--min-hosts: must be at most {}, the number of hosts, is {}", options.hosts.size(),
                                  options.min_hosts));
@@ -159,6 +162,7 @@ int run_launch(const LaunchCommandOptions& options) {
                  .on_gpus = train.train.device == "cuda",
                  .outlives_losses = train.max_restarts > 0 && outlives_lost_nodes(plan, cluster),
                  .min_hosts = options.min_hosts,
+                 .max_restarts = train.max_restarts,
                  .command = {"frostpipe", "train", options.plan}};
   job.command.insert(job.command.end(), options.of_train.begin(), options.of_train.end());
   require_device_of(cluster, train);

@@ -6,8 +6,6 @@
 #include <numeric>
 #include <string_view>
 
-#include "base/error.h"
-
 namespace frostpipe {
 namespace {
 
@@ -32,12 +30,11 @@ std::string for_each_host(const JobOnHosts& job, const Text& text_of) {
 /// Returns commands for torchrun's elastic agents. They number the hosts themselves, and again after a loss, so that
 /// every host may be started at any time.
 std::string elastic_torchrun_text(const JobOnHosts& job) {
-  constexpr int kMaxRestarts = 3;  // the default of train
   return for_each_host(job, [&](std::size_t host, int) {
     return fmt::format(
         "torchrun --no-python --nnodes {}:{} --nproc-per-node {} --max-restarts {} --rdzv-backend c10d "
         "--rdzv-endpoint {}:{} {}",
-        job.min_hosts, job.hosts.size(), job.ranks_per_host[host], kMaxRestarts, job.hosts.front(), kMasterPort,
+        job.min_hosts, job.hosts.size(), job.ranks_per_host[host], job.max_restarts, job.hosts.front(), kMasterPort,
         shell_text(job.command));
   });
 }

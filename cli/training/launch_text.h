@@ -12,6 +12,7 @@ struct JobOnHosts {
   bool on_gpus = false;
   bool outlives_losses = false;      // ranks go on after one of them, or its host, is lost
   int min_hosts = 0;                 // with torchrun: least number of hosts with which the job goes on; 0: all
+  int max_restarts = 3;              // with min_hosts: how often the job goes on after a loss
   std::vector<std::string> command;  // "frostpipe", "train", ..., the same for every rank
 };
 

@@ -179,7 +179,7 @@ class LaunchTest(CliTest):
             (["mpirun", "--hosts", "a,;rm", "plan.json"], "';rm' is not the name of a host"),
             (["slurm", "--hosts", "a,b", "plan.json", *DATA], "--hosts: slurm takes none"),
             (["mpirun", "--hosts", "a,b", "--min-hosts", "1", "plan.json", *DATA],
-             "--min-hosts: is for torchrun alone"),
+             "--min-hosts: must be left out with mpirun; only torchrun goes on with fewer hosts"),
             (["torchrun", "--hosts", "a,b", "--min-hosts", "3", "plan.json", *DATA],
              "--min-hosts: must be at most 2, the number of hosts, is 3"),
             (["slurm", "plan.json", "--", "--dta", "d"], "options of train (after --): "),

@@ -59,6 +59,19 @@ TEST(LaunchText, TorchrunStartsTheRanksOfEachHost) {
             "frostpipe train 'my plan.json'\n");
 }
 
+TEST(LaunchText, TorchrunsAgentsGoOnAsOftenAsTheJobMay) {
+  JobOnHosts job = two_and_one();
+  job.min_hosts = 1;
+  job.max_restarts = 7;
+  EXPECT_EQ(torchrun_text(job),
+            "# on a\n"
+            "torchrun --no-python --nnodes 1:2 --nproc-per-node 2 --max-restarts 7 --rdzv-backend c10d "
+            "--rdzv-endpoint a:29500 frostpipe train 'my plan.json'\n"
+            "# on b\n"
+            "torchrun --no-python --nnodes 1:2 --nproc-per-node 1 --max-restarts 7 --rdzv-backend c10d "
+            "--rdzv-endpoint a:29500 frostpipe train 'my plan.json'\n");
+}
+
 TEST(LaunchText, MpirunStartsThemInTheOrderOfTheHosts) {
   EXPECT_EQ(mpirun_text(two_and_one()),
             "mpirun --host a:2,b:1 --map-by slot --bind-to none -x MASTER_ADDR=a frostpipe train 'my plan.json'\n");
