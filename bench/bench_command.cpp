@@ -5,10 +5,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "base/files.h"
 #include "base/process/child_output.h"
@@ -142,7 +144,29 @@ std::optional<std::string> published_suite_text(const BenchOptions& options) {
   return std::nullopt;
 }
 
-int run_bench(const BenchOptions& options) {
+/// Options that have an effect on some suites only: those that train, or one of them.
+constexpr std::string_view kOfTraining[] = {"--output", "--epochs", "--seeds", "--budget", "--full", "--only"};
+constexpr std::string_view kOfTexts[] = {"--model", "--sections", "--sst2"};
+
+bool reads_a_folder(const std::string& suite) {
+  return suite == "planners" || std::ranges::find(kFolderSuites, suite, &FolderSuite::name) != std::end(kFolderSuites);
+}
+
+/// Throws UsageError if an option is given that has no effect on the suite.
+void require_options_of_suite(const CLI::App& command, const std::string& suite) {
+  const bool is_of_texts = suite == "pipetransformer", trains = is_of_texts || suite == "rehearsal";
+  const auto refuse = [&](const auto& names, const std::string& suites) {
+    for (const std::string_view name : names)
+      if (command.count(std::string(name)) > 0)
+        throw UsageError(fmt::format("{}: must be left out for {}; it is for {}", name, suite, suites));
+  };
+  if (!is_of_texts) refuse(kOfTexts, "pipetransformer");
+  if (!trains) refuse(kOfTraining, "pipetransformer and rehearsal");
+  if (!reads_a_folder(suite)) refuse(std::array{std::string_view("--data")}, "suites that read published files");
+}
+
+int run_bench(const CLI::App& command, const BenchOptions& options) {
+  if (!options.suite.empty()) require_options_of_suite(command, options.suite);
   const std::optional<std::string> text = options.list ? list_text() : published_suite_text(options);
   if (text) {
     print_result(*text);
@@ -201,7 +225,7 @@ Command add_bench_command(CLI::App& app) {
   command->footer(
       "Example:\n  frostpipe bench pipetransformer --model minilm/ --sections sections.tsv --sst2 sst2/ --budget 1h -o "
       "runs/bench");
-  return {command, [options] { return run_bench(*options); }};
+  return {command, [command, options] { return run_bench(*command, *options); }};
 }
 
 }  // namespace frostpipe

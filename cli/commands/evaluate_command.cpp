@@ -1,5 +1,4 @@
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <memory>
 
 #include "cli/commands/commands.h"
@@ -21,7 +20,8 @@ Command add_evaluate_command(CLI::App& app) {
            "answers to questions as SQuAD's script reads them ({\"id\": \"answer\"}), completions of prompts "
            "as JSON Lines (prompt, completion, expected)"});
   add_count_option(*command, "--max-new-tokens", options->evaluate.max_new_tokens,
-                   "Largest number of tokens in a completion, which ends earlier at a token that ends a text");
+                   "Largest number of tokens in a completion, which ends earlier at a token that ends a text")
+      ->needs(command->get_option("--predictions"));
   add_sample_options(*command, options->evaluate.samples);
   add_record_options(*command, options->evaluate.samples);
   add_device_option(*command, options->evaluate.device);

@@ -1,5 +1,7 @@
 #include "cli/profiling/profile_options.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 
 #include "cli/shared/common_options.h"
@@ -113,8 +115,8 @@ void add_ranks(CLI::App& command, ProfileOptions& options, const Sources& from) 
                 "Also measure the ranks of --tensor-parallel when they split activations between matrices by tokens")
       ->needs(tensor_parallel);
   add_device_option(command, options.measure.device);
-  command.get_option("--device")->needs(from.model);
   add_interface_option(command, options.interface);
+  for (const char* const name : {"--device", "--interface"}) command.get_option(name)->needs(from.model);
 }
 
 void add_sizes(CLI::App& command, ProfileOptions& options, const Sources& from) {

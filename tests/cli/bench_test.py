@@ -28,6 +28,18 @@ class BenchTest(CliTest):
             with self.subTest(arguments):
                 self.assert_refused(*arguments, code=2, says=[says, "--help'."])
 
+    def test_options_without_effect_on_the_suite_are_refused(self):
+        for arguments, says in [
+            (["megatron", "--epochs", 3], "--epochs: must be left out for megatron"),
+            (["planners", "-o", "out"], "--output: must be left out for planners"),
+            (["mtrain", "--full"], "--full: must be left out for mtrain"),
+            (["megatron", "--data", "."], "--data: must be left out for megatron"),
+            (["rehearsal", "-o", "out", "--sst2", "."], "--sst2: must be left out for rehearsal"),
+            (["pipetransformer", "-o", "out", "--data", "."], "--data: must be left out for pipetransformer"),
+        ]:
+            with self.subTest(arguments):
+                self.assert_refused("bench", *arguments, code=2, says=says)
+
     def test_data_that_cannot_be_read_is_found_before_any_run(self):
         self.assert_refused("bench", "pipetransformer", "-o", "out", "--model", "m", "--sections", "nowhere.tsv",
                             says="nowhere.tsv: cannot be read")

@@ -43,6 +43,14 @@ TEST(Commands, EachAddsOneWordToTheCommandLine) {
   }
 }
 
+TEST(Commands, EvaluateLimitsOnlyCompletionsThatItWrites) {
+  CLI::App app;
+  add_evaluate_command(app);
+  const std::string scored = "evaluate --model m --data d --max-new-tokens 4";
+  EXPECT_THAT(test::parse(app, scored), testing::HasSubstr("--predictions"));
+  EXPECT_EQ(test::parse(app, scored + " --predictions p"), "");
+}
+
 /// A command and options for it; their files do not exist, since parsing does not look for them.
 TEST(Commands, ParsingDoesNoWork) {
   struct Line {

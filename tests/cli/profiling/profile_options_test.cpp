@@ -48,11 +48,12 @@ TEST(ProfileOptionsOfTheCommand, OfEstimatesAreRead) {
 }
 
 TEST(ProfileOptionsOfTheCommand, AreRefusedBesideASourceThatDoesNotUseThem) {
-  for (const char* const wrong : {"--like vit-b16 -o p --quick", "--like vit-b16 -o p --threads-per-rank 2",
-                                  "--like vit-b16 -o p --frozen-dtype bfloat16", "--like vit-b16",
-                                  "--model m -o p --memory-limit much --cluster c", "--model m -o p --held-out 1",
-                                  "--model m --like vit-b16 -o p", "--model m -o p --hardware A100",
-                                  "--model m -o p --memory-limit 1GiB", "--import g -o p --tokens 4"}) {
+  for (const char* const wrong :
+       {"--like vit-b16 -o p --quick", "--like vit-b16 -o p --threads-per-rank 2",
+        "--like vit-b16 -o p --frozen-dtype bfloat16", "--like vit-b16 -o p --interface lo", "--like vit-b16",
+        "--model m -o p --memory-limit much --cluster c", "--model m -o p --held-out 1",
+        "--model m --like vit-b16 -o p", "--model m -o p --hardware A100", "--model m -o p --memory-limit 1GiB",
+        "--import g -o p --tokens 4"}) {
     CLI::App app;
     ProfileOptions options;
     add_profile_options(app, options);
