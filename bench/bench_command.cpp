@@ -34,12 +34,10 @@ namespace fs = std::filesystem;
 constexpr int kSuiteEpochs = 6, kRehearsalEpochs = 10;
 
 struct BenchOptions {
-  bool list = false;
   std::string suite, model, sections, sst2, data, output;
   std::string budget;
   bool full = false;
   int epochs = 0;  // 0 = the suite's
-  int seeds = 1;
   std::string only;
   std::string format;
 };
@@ -79,7 +77,7 @@ int run_training(const BenchOptions& options) {
   for (const fs::path& file : {text_file, json_file}) require_writable(file);  // found out before the runs
   BenchSuite suite = suite_of(options);
   select_configurations(suite, options.only, options.full);
-  BenchOrder order{.folder = folder, .num_seeds = options.full ? std::max(3, options.seeds) : options.seeds};
+  BenchOrder order{.folder = folder, .num_seeds = options.full ? 3 : 1};
   if (!options.budget.empty())
     order.budget_seconds = 1e-9 * static_cast<double>(parse_duration(options.budget, "--budget"));
 
@@ -145,7 +143,7 @@ std::optional<std::string> published_suite_text(const BenchOptions& options) {
 }
 
 /// Options that have an effect on some suites only: those that train, or one of them.
-constexpr std::string_view kOfTraining[] = {"--output", "--epochs", "--seeds", "--budget", "--full", "--only"};
+constexpr std::string_view kOfTraining[] = {"--output", "--epochs", "--budget", "--full", "--only"};
 constexpr std::string_view kOfTexts[] = {"--model", "--sections", "--sst2"};
 
 bool reads_a_folder(const std::string& suite) {
@@ -158,7 +156,8 @@ void require_options_of_suite(const CLI::App& command, const std::string& suite)
   const auto refuse = [&](const auto& names, const std::string& suites) {
     for (const std::string_view name : names)
       if (command.count(std::string(name)) > 0)
-        throw UsageError(fmt::format("{}: must be left out for {}; it is for {}", name, suite, suites));
+        throw UsageError(fmt::format("{}: must be left out {}; it is for {}", name,
+                                     suite.empty() ? "without SUITE" : "for " + suite, suites));
   };
   if (!is_of_texts) refuse(kOfTexts, "pipetransformer");
   if (!trains) refuse(kOfTraining, "pipetransformer and rehearsal");
@@ -166,15 +165,14 @@ void require_options_of_suite(const CLI::App& command, const std::string& suite)
 }
 
 int run_bench(const CLI::App& command, const BenchOptions& options) {
-  if (!options.suite.empty()) require_options_of_suite(command, options.suite);
-  const std::optional<std::string> text = options.list ? list_text() : published_suite_text(options);
+  require_options_of_suite(command, options.suite);
+  const std::optional<std::string> text = options.suite.empty() ? list_text() : published_suite_text(options);
   if (text) {
     print_result(*text);
     return 0;
   }
   if (options.format == "csv" || options.format == "html")
     throw UsageError(fmt::format("--format {}: is for the suites of published measurements", options.format));
-  if (options.suite.empty()) throw UsageError("bench: name a suite, or --list them");
   if (options.output.empty()) throw UsageError("bench: needs -o FOLDER for its results");
   return run_training(options);
 }
@@ -185,12 +183,13 @@ Command add_bench_command(CLI::App& app) {
   const auto options = std::make_shared<BenchOptions>();
   CLI::App* command =
       app.add_subcommand("bench", "Compare ways to train and to plan, and predictions with published measurements");
-  command->add_flag("--list", options->list, "List the suites and their configurations");
   std::vector<std::string> suites = {"pipetransformer", "rehearsal", "planners", "mtrain"}, of_files;
   for (const FolderSuite& one : kFolderSuites) of_files.push_back(one.name);
   suites.insert(suites.end(), of_files.begin(), of_files.end());
   for (const FilelessSuite& one : kFilelessSuites) suites.push_back(one.name);
-  command->add_option("SUITE", options->suite, fmt::format("{}", fmt::join(suites, ", ")))
+  command
+      ->add_option("SUITE", options->suite,
+                   fmt::format("{}. Default: lists them and their configurations", fmt::join(suites, ", ")))
       ->check(CLI::IsMember(suites).description(""))
       ->type_name("");
   command->add_option("--model", options->model, "Hugging Face folder of a BERT-type encoder")->type_name("FOLDER");
@@ -209,7 +208,6 @@ Command add_bench_command(CLI::App& app) {
                    "Length of every run, in passes over the data. Default: 6, for rehearsal 10")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");
-  add_count_option(*command, "--seeds", options->seeds, "Runs of each configuration");
   command->add_option("--budget", options->budget, "Start no run that would end later than this: 1h, 90min, 600s")
       ->check(CLI::Validator(check_duration, ""))
       ->type_name("TIME");
