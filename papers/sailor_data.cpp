@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -36,22 +37,49 @@ std::string repair(SailorRun& run) {
   return "";
 }
 
+int positive(const Value& value) {
+  const int number = value.integer();
+  if (number < 1) throw InvalidInput(value.place(), "must be at least 1", std::to_string(number));
+  return number;
+}
+
+/// Returns a measured quantity, which other figures are divided by.
+double measured(const Value& value) {
+  const double number = value.number();
+  if (!(number > 0 && number <= 1e15))
+    throw InvalidInput(value.place(), "must be above 0 and at most 10^15", fmt::format("{}", number));
+  return number;
+}
+
+Bytes bytes_in(const Value& value) {
+  const double number = value.number();
+  if (!(number >= 0 && number <= 1e15))
+    throw InvalidInput(value.place(), "must be a number of bytes from 0 to 10^15", fmt::format("{}", number));
+  return static_cast<Bytes>(number);
+}
+
+std::vector<Value> some_elements(const Value& value) {
+  std::vector<Value> elements = value.elements();
+  if (elements.empty()) throw InvalidInput(value.place(), "must not be empty", "[]");
+  return elements;
+}
+
 SailorRun read_run(const Value& plan, std::string name) {
   SailorRun run{.name = std::move(name), .stages = {}, .repaired = {}};
   run.model = run.name.find("GPT-NEO") != std::string::npos ? "GPT-Neo-2.7" : "OPT-350";
   const Value pipeline = plan["pipeline_list"][0];
-  const int num_stages = pipeline["num_stages"].integer();
+  const int num_stages = positive(pipeline["num_stages"]);
   for (int s = 0; s < num_stages; ++s) {
     SailorRun::Stage stage;
-    for (const Value& layer : pipeline["layers_per_stage"][s].elements()) stage.layers.push_back(layer.integer());
-    for (const Value& replica : pipeline["tmp_per_stage"][s].elements())
-      stage.replicas.push_back({.device = replica[0][0][0].text(), .tensor_parallel_size = replica[1].integer()});
+    for (const Value& layer : some_elements(pipeline["layers_per_stage"][s])) stage.layers.push_back(layer.integer());
+    for (const Value& replica : some_elements(pipeline["tmp_per_stage"][s]))
+      stage.replicas.push_back({.device = replica[0][0][0].text(), .tensor_parallel_size = positive(replica[1])});
     run.stages.push_back(std::move(stage));
   }
-  run.micro_batch_size = plan["mbs"].integer();
-  run.global_batch_size = plan["gbs"].integer();
-  run.iteration_seconds = plan["real"].number();
-  run.peak_memory_bytes = static_cast<Bytes>(plan["max_mem"].number());
+  run.micro_batch_size = positive(plan["mbs"]);
+  run.global_batch_size = positive(plan["gbs"]);
+  run.iteration_seconds = measured(plan["real"]);
+  run.peak_memory_bytes = static_cast<Bytes>(measured(plan["max_mem"]));
   run.repaired = repair(run);
   return run;
 }
@@ -64,9 +92,9 @@ SailorData::SailorData(std::filesystem::path folder) : folder_(std::move(folder)
     for (const auto& [size, layers] : by_size.members())
       for (const auto& [layer, bytes] : layers.members())
         sizes_[model][foreign::number_in(size, layers)][foreign::number_in(layer, bytes)] = {
-            .parameter_bytes = static_cast<Bytes>(bytes["params_bytes"].number()),
-            .output_bytes = static_cast<Bytes>(bytes["act_output_bytes"].number()),
-            .stored_bytes = static_cast<Bytes>(bytes["act_mem_bytes"].number())};
+            .parameter_bytes = bytes_in(bytes["params_bytes"]),
+            .output_bytes = bytes_in(bytes["act_output_bytes"]),
+            .stored_bytes = bytes_in(bytes["act_mem_bytes"])};
   const foreign::File links(folder_ / "multizone_bandwidths_het.json");
   for (const auto& [from, by_count] : links.root()[kZone].members()) {
     for (const auto& [count, zones] : by_count.members()) {
@@ -85,7 +113,8 @@ SailorData::SailorData(std::filesystem::path folder) : folder_(std::move(folder)
 
 std::vector<SailorRun> SailorData::runs() const {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "validation"))
+  std::error_code none;  // a missing folder holds no runs
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "validation", none))
     if (entry.path().extension() == ".json") files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   std::vector<SailorRun> runs;
@@ -156,7 +185,7 @@ double SailorData::link_bytes_per_second(const std::string& from, const std::str
     const double doublings = std::log2(std::max(bytes / 1e6, 1e-3));
     const double by_curve =
         1e9 * (curve->quadratic * doublings * doublings + curve->linear * doublings + curve->constant);
-    fastest = std::max(fastest, std::clamp(by_curve, 1e6, curve->plateau_bytes_per_second));
+    fastest = std::max(fastest, std::min(std::max(by_curve, 1e6), curve->plateau_bytes_per_second));
   }
   if (fastest == 0)
     throw InvalidInput("multizone_bandwidths_het.json", fmt::format("must have a link from {} to {}", from, to),

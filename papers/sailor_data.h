@@ -32,7 +32,7 @@ struct SailorRun {
     std::vector<Replica> replicas;
   };
   std::string name, model;
-  std::vector<Stage> stages;  // all with the same number of replicas
+  std::vector<Stage> stages;  // at least one, each with layers, and all with the same number of replicas
   int micro_batch_size = 1, global_batch_size = 1;
   double iteration_seconds = 0;  // measured
   Bytes peak_memory_bytes = 0;   // measured
@@ -45,7 +45,8 @@ class SailorData {
   /// names the file.
   explicit SailorData(std::filesystem::path folder);
 
-  /// Returns the runs under validation/, ordered by name.
+  /// Returns the runs under validation/, ordered by name; none without such a folder. Throws InvalidInput that names
+  /// the file and the field.
   std::vector<SailorRun> runs() const;
 
   /// Returns cleaned times: a layer never takes longer than the same layer with twice the samples. At small sizes the

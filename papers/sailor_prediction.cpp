@@ -1,8 +1,7 @@
 #include "papers/sailor_prediction.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
+#include <cstdint>
 
 #include "base/error.h"
 #include "base/seconds.h"
@@ -24,7 +23,7 @@ class Prediction {
         constants_(constants),
         p_(static_cast<int>(run.stages.size())),
         d_(static_cast<int>(run.stages.front().replicas.size())),
-        m_(run.global_batch_size / (run.micro_batch_size * d_)) {
+        m_(static_cast<int>(run.global_batch_size / (std::int64_t{run.micro_batch_size} * d_))) {
     if (m_ < 1) throw InvalidInput(run.name, "must have at least one micro-batch per replica", std::to_string(m_));
     for (const auto& stage : run.stages)
       if (static_cast<int>(stage.replicas.size()) != d_)

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "papers/published_suites.h"
 #include "tests/support/scratch_folder.h"
 
 namespace frostpipe {
@@ -95,6 +96,30 @@ TEST_F(SailorTest, ALayerThatStandsTwiceIsReadAsTheMissingOne) {
   EXPECT_EQ(read.stages[0].layers, (std::vector<int>{0, 1, 2, 3, 4}));
   EXPECT_EQ(read.repaired, "layer 7 is named twice; one of them is read as layer 3, which is missing");
   EXPECT_EQ(run("[[0], [1]]", 2, 1, 1, 1).repaired, "");
+}
+
+TEST_F(SailorTest, ARunWithoutStagesLayersRanksOrSamplesIsRefused) {
+  const std::string file = "validation/clariden_OPT-350_run.json.";
+  EXPECT_EQ(message_of([&] { run("[[0, 1]]", 1, 1, 0, 4); }), file + "mbs: must be at least 1, is 0");
+  EXPECT_EQ(message_of([&] { run("[[0, 1]]", 1, 1, 1, 0); }), file + "gbs: must be at least 1, is 0");
+  EXPECT_EQ(message_of([&] { run("[]", 0, 1, 1, 4); }), file + "pipeline_list[0].num_stages: must be at least 1, is 0");
+  EXPECT_EQ(message_of([&] { run("[[0], []]", 2, 1, 1, 4); }),
+            file + "pipeline_list[0].layers_per_stage[1]: must not be empty, is []");
+  EXPECT_EQ(message_of([&] { run("[[0, 1]]", 1, 0, 1, 4); }),
+            file + "pipeline_list[0].tmp_per_stage[0]: must not be empty, is []");
+}
+
+TEST_F(SailorTest, ALinkIsNoFasterThanItsPlateau) {
+  write_file_atomically(
+      folder_ / "multizone_bandwidths_het.json",
+      R"({"us-central1-a": {"GH-96": {"1": {"us-central1-a": {"GH-96": {"1": [[0, 0, 1.0], 5e5]}}}}}})");
+  EXPECT_EQ(SailorData(folder_).link_bytes_per_second("GH-96", "GH-96", 1, 1e6), 5e5);
+}
+
+TEST_F(SailorTest, WithoutItsFolderThereAreNoRuns) {
+  EXPECT_TRUE(SailorData(folder_).runs().empty());
+  EXPECT_EQ(message_of([&] { sailor_table(folder_.string()); }),
+            "validation: must hold measured runs (*.json), is none");
 }
 
 TEST_F(SailorTest, MissingFilesAreNamed) {
