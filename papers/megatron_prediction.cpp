@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "base/error.h"
 #include "base/seconds.h"
@@ -14,7 +15,7 @@ namespace frostpipe {
 namespace {
 
 constexpr int kDevicesPerNode = 8;
-constexpr int kTile = 64;  // columns of a matrix product's tile on tensor cores
+constexpr std::int64_t kTile = 64;  // columns of a matrix product's tile on tensor cores
 
 class LayerTimes {
  public:
@@ -152,7 +153,8 @@ Nanoseconds predict_iteration_ns(const MegatronRun& run, const MegatronConstants
   const double recomputed = run.recomputes ? std::max(forward, launch) : 0;
   const double stage_backward = layers * (std::max(2 * computing + sums, 1.6 * launch) + recomputed);
 
-  const bool within_node = t * d * p <= kDevicesPerNode;
+  const std::int64_t ranks_of_stage = std::int64_t{t} * d;
+  const bool within_node = ranks_of_stage <= kDevicesPerNode / p;
   const double message = message_seconds(run, constants, within_node),
                waited = constants.waits_for_messages && p > 1 ? message : 0;
   const TransferCost transfer{.occupancy_ns = constants.waits_for_messages ? 0 : nanoseconds_of(message),
@@ -173,7 +175,7 @@ Nanoseconds predict_iteration_ns(const MegatronRun& run, const MegatronConstants
   const double largest = parameters + embedding;  // on the first and on the last pipeline rank
   const Nanoseconds update = nanoseconds_of(times.by_memory(kOptimizerBytesPerParameter * largest));
   const double ring_speed =
-      t * d <= kDevicesPerNode ? constants.nvlink_bytes_per_second : constants.network_bytes_per_second / t;
+      ranks_of_stage <= kDevicesPerNode ? constants.nvlink_bytes_per_second : constants.network_bytes_per_second / t;
   const Nanoseconds reduction =
       d < 2 ? 0 : nanoseconds_of(2.0 * (d - 1) / d * run.gradient_bytes * largest / ring_speed);
 

@@ -105,6 +105,23 @@ TEST(PredictIterationNs, ReplicasReduceOverTheNetworkAndTensorRanksOverTheNode) 
               2);
 }
 
+/// Oracle: a sum by hand. 2^16 replicas of 2^16 tensor ranks are 2^32 ranks, which no int holds.
+TEST(PredictIterationNs, ReplicasOfAnyNumberReduceOverTheNetwork) {
+  MegatronConstants constants = launches_alone();
+  constants.network_bytes_per_second = 1e9;
+  const MegatronRun run{.hidden = 64,
+                        .heads = 1,
+                        .layers = 4,
+                        .tokens = 16,
+                        .vocabulary = 100,
+                        .tensor_parallel_size = 65536,
+                        .data_parallel_size = 65536,
+                        .global_batch_size = 65536};
+  const double bytes = 2.0 * (4 * 12.0 * 64 * 64 + 100 * 64);
+  EXPECT_NEAR(static_cast<double>(predict_iteration_ns(run, constants)), 4 * 3'600'000 + 2.0 * 65535 / 65536 * bytes,
+              2);
+}
+
 /// Oracle: Megatron's scheme (Shoeybi et al. 2019, Figure 3; Narayanan et al. 2021, 3.3): two all-reduces in each of
 /// forward, recomputed forward and backward; a tree's latency is 2 log2(t) steps. Only steps take time.
 TEST(PredictIterationNs, ARecomputedLayerHasSixAllReducesWhoseLatencyGrowsWithLog2OfTheGroup) {
