@@ -14,7 +14,8 @@
 namespace frostpipe {
 
 CsvTable::CsvTable(const std::filesystem::path& file) : file_(file.string()) {
-  const std::string content = read_text_file(file);
+  std::string content = read_text_file(file);
+  if (content.starts_with("\xEF\xBB\xBF")) content.erase(0, 3);  // a byte-order mark
   rows_ = read_table(file, content);
   for (TableRow& row : rows_) row.text = {};  // the texts are views of `content`, which ends here
   if (rows_.empty()) throw InvalidInput(file_, "must have a line that names the columns", "empty");

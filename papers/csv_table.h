@@ -8,8 +8,8 @@
 
 namespace frostpipe {
 
-/// A table (read_table) whose first line names its columns. All functions throw InvalidInput that names file, line and
-/// column.
+/// A table (read_table) whose first line names its columns; a byte-order mark before it is skipped. All functions throw
+/// InvalidInput that names file, line and column.
 class CsvTable {
  public:
   explicit CsvTable(const std::filesystem::path& file);

@@ -128,9 +128,10 @@ class PublishedBenchTest(CliTest):
         header = ("Parameters (billion),# GPUs,global batch,micro batch,hidden size,attention heads,# layers,"
                   "sequence length,tensor parallelism,data parallelism,pipeline parallelism,iteration time (ms)")
         (self.folder / "ground_truth_multi.csv").write_text(header + "\n3.6,64,512,8,3072,32,30,2048,1,64,1\n")
-        self.assert_refused("bench", "vtrain", "--data", ".", code=1, says=["line 2", "12 columns"])
+        self.assert_refused("bench", "vtrain", "--data", ".", code=1, says=["csv:2", "12 comma-separated fields"])
         (self.folder / "ground_truth_multi.csv").write_text(header + "\n3.6,64,512,8,3072,32,30,2048,1,64,1,fast\n")
-        self.assert_refused("bench", "vtrain", "--data", ".", code=1, says=["line 2", "numbers"])
+        self.assert_refused("bench", "vtrain", "--data", ".", code=1,
+                            says=["csv:2: iteration time (ms): must be a number", '"fast"'])
 
 
 if __name__ == "__main__":

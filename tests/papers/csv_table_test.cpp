@@ -30,6 +30,10 @@ TEST_F(CsvTables, HasFieldsByRowAndColumn) {
   EXPECT_DOUBLE_EQ(table.number(1, "share"), 100);
 }
 
+TEST_F(CsvTables, MayBeginWithAByteOrderMark) {
+  EXPECT_EQ(table_of("\xEF\xBB\xBFname,count\nfirst,3\n").text(0, "name"), "first");
+}
+
 TEST_F(CsvTables, HasTextsInQuotesAndOneOfSomeWords) {
   const CsvTable table = table_of("note,count\n\"sum, added here\",7\n");
   EXPECT_EQ(table.text(0, "note"), "sum, added here");
