@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
+#include "base/read_table.h"
 #include "cli/report/svg.h"
 #include "cli/shared/table.h"
 
@@ -72,10 +73,10 @@ std::string table_json(const PublishedTable& published) {
 }
 
 std::string table_csv(const PublishedTable& published) {
-  std::string csv = "group,of,run,measured,predicted,counts,note\n";
+  std::string csv = csv_line({"group", "of", "run", "measured", "predicted", "counts", "note"});
   for (const PublishedRow& row : published.rows)
-    csv += fmt::format("\"{}\",\"{}\",\"{}\",{},{},{},\"{}\"\n", row.group, row.what, row.run, row.measured,
-                       row.predicted, row.counts, row.note);
+    csv += csv_line({row.group, row.what, row.run, fmt::format("{}", row.measured), fmt::format("{}", row.predicted),
+                     fmt::format("{}", row.counts), row.note});
   return csv;
 }
 
