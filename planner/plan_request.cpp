@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "planner/auto_zero_bubble_plan.h"
@@ -48,14 +49,29 @@ void require_auto_zero_bubble(const Profile& profile, const PlanOptions& options
   require_split_backward(kAutoZeroBubble, profile);
 }
 
-/// Plans with ZB-H1, then changes the order of each phase for its own costs.
+/// Makes the fastest of the plan's layout and the alternatives the plan's, and orders the others by their times.
+void take_fastest(AutoPlan& answer) {
+  std::vector<Phase>& others = answer.alternatives;
+  Phase& chosen = answer.plan.phases.front();
+  const auto time_of = [](const Phase& phase) { return phase.predicted.iteration_ns; };
+  std::ranges::stable_sort(others, {}, time_of);
+  if (others.empty() || time_of(others.front()) >= time_of(chosen)) return;
+  std::swap(chosen, others.front());
+  std::ranges::stable_sort(others, {}, time_of);
+  answer.plan.method =
+      chosen.layout.pipeline_parallel_size == 1 ? PlanMethod::data_parallel : PlanMethod::static_pipeline;
+}
+
+/// Plans with ZB-H1, then changes the order of each phase and alternative for its own costs.
 PlannedRun plan_by_auto_zero_bubble(const Profile& profile, const Cluster& cluster, PlanRequest request) {
   require_auto_zero_bubble(profile, request.options);
   request.options.schedule = "ZB-H1";
   PlannedRun planned = plan_run(profile, cluster, request);
   if (auto* const answer = std::get_if<AutoPlan>(&planned.answer)) {
-    for (Phase& phase : answer->plan.phases)
-      if (phase.schedule == "ZB-H1") phase = with_auto_zero_bubble(phase, {profile, cluster, request.options});
+    for (std::vector<Phase>* const phases : {&answer->plan.phases, &answer->alternatives})
+      for (Phase& phase : *phases)
+        if (phase.schedule == "ZB-H1") phase = with_auto_zero_bubble(phase, {profile, cluster, request.options});
+    take_fastest(*answer);
     answer->lower_bound_ns = iteration_lower_bound_ns({profile, cluster, request.options});  // for any order
     if (planned.deadline_plan) {
       planned.deadline_plan->plan = answer->plan;

@@ -96,6 +96,21 @@ TEST(PlanRun, AutoZeroBubbleIsZbH1InAnOrderForItsCosts) {
   EXPECT_LE(*std::ranges::max_element(planned(cluster, kAutoZeroBubble).phases[0].predicted.peak_memory_bytes), most);
 }
 
+TEST(PlanRun, AutoZeroBubbleIsInTheAlternativesToo) {
+  Cluster cluster = test::free_cluster(4);
+  cluster.intra_node.point_to_point.latency_ns = 1500;
+  PlanRequest request{.options = test::options_for(PlanMethod::automatic)};
+  request.options.schedule = kAutoZeroBubble;
+  const auto answer = std::get<AutoPlan>(plan_run(three_blocks_that_split(), cluster, request).answer);
+  ASSERT_FALSE(answer.alternatives.empty());
+  Nanoseconds before = answer.plan.phases.front().predicted.iteration_ns;
+  for (const Phase& phase : answer.alternatives) {
+    EXPECT_NE(phase.schedule, "ZB-H1");
+    EXPECT_GE(phase.predicted.iteration_ns, before);
+    before = phase.predicted.iteration_ns;
+  }
+}
+
 TEST(PlanRun, AutoZeroBubbleIsInThePlanOfADeadlineToo) {
   const Profile profile = three_blocks_that_split();
   Cluster cluster = test::free_cluster(4);
