@@ -118,8 +118,6 @@ std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cl
 }
 
 std::string deadline_text(const DeadlinePlan& plan, const std::string& deadline) {
-  if (plan.delay_steps + 1 >= plan.plan.num_steps)
-    return fmt::format("within {} without freezing anything\n", deadline);
   const auto first = std::find_if(plan.plan.phases.begin(), plan.plan.phases.end(),
                                   [](const Phase& phase) { return phase.first_trainable_layer > 0; });
   if (first == plan.plan.phases.end()) return fmt::format("within {} without freezing anything\n", deadline);

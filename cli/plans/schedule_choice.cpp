@@ -56,7 +56,8 @@ Schedule chosen_schedule(const ScheduleChoice& choice, const UniformCosts& costs
   if (names_a_file(choice.name)) return compute_only(checked_schedule(choice));
   const bool is_auto = equal_ignoring_case(choice.name, kAutoZeroBubble);
   if (choice.max_in_flight > 0 && !is_auto)
-    throw UsageError(fmt::format("--max-in-flight: is of {} only", kAutoZeroBubble));
+    throw UsageError(
+        fmt::format("--max-in-flight: must be left out for {}; only {} has it", choice.name, kAutoZeroBubble));
   const std::vector<std::string> names = schedule_names();
   if (!is_auto &&
       std::none_of(names.begin(), names.end(), [&](const auto& one) { return equal_ignoring_case(one, choice.name); }))

@@ -203,7 +203,7 @@ class UsageTest(CliTest):
             (["serving"], "subcommand is required"),
             (["schedule"], "--check FILE"),
             (["schedule", "1F1B", "--token-slices", "2"], "token slices: must be 1"),
-            (["schedule", "1F1B", "--max-in-flight", "2"], "AutoZeroBubble only"),
+            (["schedule", "1F1B", "--max-in-flight", "2"], "only AutoZeroBubble has it"),
             (["schedule", "1F1B", "--actions", "compute_comms", "--format", "svg"], "svg"),
             (["schedule", "1F1B", "--format", "xml"], "xml"),
             (["schedule", "1F1B", "--actions", "compute_comms"], "grid"),

@@ -48,7 +48,7 @@ TEST_F(ScheduleChoices, ThatMeanNothingAreWrongUse) {
   EXPECT_THAT(refused(choice_of("ZB-H2", 8, 8)), HasSubstr("must be >= 2 p - 1"));
   ScheduleChoice limited = choice_of("GPipe", 2, 2);
   limited.max_in_flight = 3;
-  EXPECT_EQ(refused(limited), "--max-in-flight: is of AutoZeroBubble only");
+  EXPECT_EQ(refused(limited), "--max-in-flight: must be left out for GPipe; only AutoZeroBubble has it");
 }
 
 TEST_F(ScheduleChoices, MayBeAFileThatSaysAll) {
