@@ -151,7 +151,6 @@ PublishedTable bloom_table(const std::string& folder) {
       table.rows.push_back({.group = group(num_with_time),
                             .what = "time [s]",
                             .run = run.name,
-                            .base = {},
                             .measured = run.seconds,
                             .predicted = seconds,
                             .note = run.note});
@@ -159,7 +158,6 @@ PublishedTable bloom_table(const std::string& folder) {
     memory.push_back({.group = has_run ? group(num_with_memory) : "ran out of memory",
                       .what = "memory [GiB]",
                       .run = run.name,
-                      .base = {},
                       .measured = has_run ? run.memory_gib : kDeviceGib,
                       .predicted = predicted_gib(run),
                       .counts = has_run,

@@ -37,10 +37,8 @@ void add_table_2(PublishedTable& table, const MegatronConstants& constants) {
     table.rows.push_back({.group = "Table 2",
                           .what = "days",
                           .run = fmt::format("{} on {}", model.name, devices),
-                          .base = {},
                           .measured = static_cast<double>(published),
-                          .predicted = days,
-                          .note = {}});
+                          .predicted = days});
   }
 }
 
@@ -54,7 +52,6 @@ void add_figures(PublishedTable& table, MegatronConstants constants) {
     table.rows.push_back({.group = group,
                           .what = "ratio",
                           .run = std::move(run),
-                          .base = {},
                           .measured = published,
                           .predicted = ours,
                           .note = note});
@@ -141,7 +138,6 @@ PublishedTable megatron_table() {
     table.rows.push_back({.group = "Table 1",
                           .what = "TFLOP/s per GPU",
                           .run = row.name,
-                          .base = {},
                           .measured = row.teraflops,
                           .predicted = best,
                           .note = note});

@@ -66,13 +66,8 @@ PublishedTable pipedream_2bw_table() {
       .rows = {}};
   constexpr Gpt kSmall{"2.2B", 32, 2304}, kLarge{"3.8B", 32, 3072};
   const auto add = [&](const char* group, const char* what, std::string run, double published, double ours) {
-    table.rows.push_back({.group = group,
-                          .what = what,
-                          .run = std::move(run),
-                          .base = {},
-                          .measured = published,
-                          .predicted = ours,
-                          .note = {}});
+    table.rows.push_back(
+        {.group = group, .what = what, .run = std::move(run), .measured = published, .predicted = ours});
   };
   const auto pipelines = [](const Gpt& gpt, int batch) {
     return gpt.hidden < 3000 ? Pipelines{8, 8, 8, batch} : Pipelines{16, 4, 8, batch};

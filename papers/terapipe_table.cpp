@@ -104,7 +104,6 @@ void add_table_1(PublishedTable& table) {
     table.rows.push_back({.group = "Table 1",
                           .what = "times faster",
                           .run = setting.name,
-                          .base = {},
                           .measured = setting.whole_seconds / setting.sliced_seconds,
                           .predicted = setting.whole_seconds / seconds,
                           .note = fmt::format("{} slices", slices.lengths.size())});
@@ -131,17 +130,14 @@ PublishedTable terapipe_table() {
       table.rows.push_back({.group = "equal slices",
                             .what = "time [s]",
                             .run = fmt::format("{}, {} slices", ablation.name, slices),
-                            .base = {},
                             .measured = seconds,
-                            .predicted = simulated_seconds(ablation, slices),
-                            .note = {}});
+                            .predicted = simulated_seconds(ablation, slices)});
     const TokenSlices chosen = slice_tokens(
         kTokens, kStep, ablation.stages, ablation.sequences,
         [&](int length, int) { return stage_time(ablation, length); }, kTolerance);
     table.rows.push_back({.group = "chosen slices",
                           .what = "time [s]",
                           .run = fmt::format("{}, chosen", ablation.name),
-                          .base = {},
                           .measured = ablation.chosen_seconds,
                           .predicted = 1e-9 * static_cast<double>(chosen.time_ns),
                           .note = fmt::format("{} slices of {} to {} tokens", chosen.lengths.size(),

@@ -246,7 +246,6 @@ void add_gains(PublishedTable& table, const RankedRun& moved, const RankedRun& e
     table.rows.push_back({.group = group,
                           .what = "times faster",
                           .run = moved.name,
-                          .base = {},
                           .measured = equal.iteration_seconds / moved.iteration_seconds,
                           .predicted = from / simulated_seconds(equal, stages_with(layers, equal), layers),
                           .counts = same,
@@ -270,10 +269,8 @@ PublishedTable vocabulary_pipeline_table(const std::string& folder) {
     table.rows.push_back({.group = is_equal ? "equal layers" : "layers moved",
                           .what = "time [s]",
                           .run = run.name,
-                          .base = {},
                           .measured = run.iteration_seconds,
-                          .predicted = simulated_seconds(run, run.stages, layers),
-                          .note = {}});
+                          .predicted = simulated_seconds(run, run.stages, layers)});
   }
   for (const RankedRun& run : runs) {
     if (run.method == kMoved) add_gains(table, run, equal_of(run, runs));

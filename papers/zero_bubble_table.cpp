@@ -34,7 +34,6 @@ PublishedTable zero_bubble_table() {
       table.rows.push_back({.group = group,
                             .what = "bubble rate",
                             .run = fmt::format("{}, {}", group, run),
-                            .base = {},
                             .measured = published,
                             .predicted = ours,
                             .note = note});
