@@ -1,8 +1,6 @@
 #include "papers/ppipe_simulation.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 
 #include "serving/simulator/arrivals.h"
 #include "serving/simulator/simulate_serving.h"

@@ -1,11 +1,7 @@
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "base/files.h"
 #include "cli/commands/commands.h"
-#include "cli/plans/plan_files.h"
 #include "cli/program/command_group.h"
 #include "cli/serving/plan_for_serving.h"
 #include "cli/serving/serve_plan.h"

@@ -1,10 +1,6 @@
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <memory>
-#include <utility>
 
-#include "base/error.h"
 #include "base/files.h"
 #include "cli/commands/commands.h"
 #include "cli/plans/phase_timelines.h"
