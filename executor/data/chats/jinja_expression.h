@@ -21,11 +21,14 @@ class Scope {
   void set(const std::string& name, Value value) { names_[name] = std::move(value); }
   /// Counts a step of the rendering. Throws InvalidInput after 400,000 steps, more than any chat needs.
   void step();
+  /// The number of calls of macros that have begun and not ended.
+  int& calls() { return outer_ ? outer_->calls() : calls_; }
 
  private:
   Scope* outer_;
   std::map<std::string, Value> names_;
-  std::size_t steps_ = 0;  // counted in the outermost scope only
+  std::size_t steps_ = 0;  // this and calls_ are counted in the outermost scope only
+  int calls_ = 0;
 };
 
 using Expression = std::function<Value(Scope&)>;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 
 #include "base/error.h"
@@ -130,7 +129,7 @@ class Cutter {
     }
     if (begins_name(c))
       return {Token::Kind::name, take_while([](char one) { return begins_name(one) || is_digit(one); })};
-    for (const std::string_view sign : {"==", "!=", "<=", ">=", "//", "**"}) {
+    for (const std::string_view sign : {"==", "!=", "<=", ">=", "//"}) {
       if (!source_.substr(at_).starts_with(sign)) continue;
       at_ += 2;
       return {Token::Kind::sign, std::string(sign)};
@@ -173,8 +172,13 @@ class Cutter {
 }  // namespace
 
 std::vector<Part> parts_of(std::string_view source) {
-  std::string lines(source);
-  std::erase(lines, '\r');
+  std::string lines;
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    if (source[i] != '\r')
+      lines += source[i];
+    else if (i + 1 == source.size() || source[i + 1] != '\n')
+      lines += '\n';  // Jinja counts a lone \r as the end of a line
+  }
   if (lines.ends_with('\n')) lines.pop_back();
   return Cutter(lines).cut();
 }

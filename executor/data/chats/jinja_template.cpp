@@ -186,9 +186,9 @@ class Template::Reader {
       tokens.expect_end();
       return [=](Scope& scope, Text&) {
         const Value object = scope.get(name);
-        const auto* members = object.as<std::shared_ptr<Members>>();
-        if (!members) throw InvalidInput(name, "must be a namespace", kind_of(object));
-        set_member(**members, member, value(scope));
+        const auto* space = object.as<std::shared_ptr<Namespace>>();
+        if (!space) throw InvalidInput(name, "must be a namespace", kind_of(object));
+        set_member(**space, member, value(scope));
       };
     }
     if (tokens.take_if("=")) {
@@ -221,25 +221,23 @@ class Template::Reader {
     }
     tokens.expect_end();
     const Block body = inner({"endmacro"});
+    std::vector<std::string> names;
+    for (const auto& [parameter, otherwise] : parameters) names.push_back(parameter);
     return [=](Scope& outer, Text&) {
-      const auto calls = std::make_shared<int>(0);
       outer.set(name, function_value([=, &outer](const Arguments& arguments) -> Value {
-                  if (++*calls > kMaxNesting) throw InvalidInput("a macro", "must not call itself for ever", name);
+                  if (++outer.calls() > kMaxCalls)
+                    throw InvalidInput("a macro", fmt::format("must be called from at most {} others", kMaxCalls - 1),
+                                       in_quotes(name));
+                  const std::vector<const Value*> given = bound("the macro " + in_quotes(name), arguments, names);
                   Scope scope(&outer);
                   for (std::size_t i = 0; i < parameters.size(); ++i) {
                     const auto& [parameter, otherwise] = parameters[i];
-                    const Value* const named = find_member(arguments.named, parameter);
-                    if (i < arguments.values.size())
-                      scope.set(parameter, arguments.values[i]);
-                    else if (named || otherwise)
-                      scope.set(parameter, named ? *named : (*otherwise)(scope));
-                    else
-                      scope.set(parameter, Undefined{parameter});
+                    scope.set(parameter, given[i] ? *given[i] : otherwise ? (*otherwise)(scope) : Undefined{parameter});
                   }
                   scope.step();
                   Text written;
                   body(scope, written);
-                  --*calls;
+                  --outer.calls();
                   return written;
                 }));
     };

@@ -7,8 +7,28 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/error_values.h"
 
 namespace frostpipe::jinja {
+namespace {
+
+void require_storable(const Value& value) {
+  if (value.as<std::shared_ptr<Function>>() || value.as<std::shared_ptr<Namespace>>())
+    throw InvalidInput("an element of a list, an object or a namespace", "must be none of these", kind_of(value));
+}
+
+/// Counts `part` as an element of `whole`.
+void count(Value& whole, const Value& part) {
+  require_storable(part);
+  whole.nesting = std::max(whole.nesting, 1 + part.nesting);
+  whole.elements += 1 + part.elements;
+  if (whole.nesting > kMaxNesting)
+    throw InvalidInput("a list or an object", fmt::format("must nest at most {} deep", kMaxNesting), "deeper");
+  if (whole.elements > kMaxElements)
+    throw InvalidInput("a list or an object", "must have at most 2^20 elements, with those of its elements", "more");
+}
+
+}  // namespace
 
 int MarkedBytes::compare(const char16_t* a, const char16_t* b, std::size_t size) {
   for (std::size_t i = 0; i < size; ++i) {
@@ -36,17 +56,65 @@ std::string bytes_of(const Text& text) {
   return bytes;
 }
 
+void append(Text& text, const Text& more) {
+  if (text.size() + more.size() > kMaxTextBytes)
+    throw InvalidInput("a text of a chat", "must have at most 64 MiB", "longer");
+  text += more;
+}
+
 bool Value::is_true() const {
   if (const auto* value = as<bool>()) return *value;
   if (const auto* value = as<std::int64_t>()) return *value != 0;
   if (const auto* value = as<Text>()) return !value->empty();
   if (const auto* value = as<std::shared_ptr<List>>()) return !(*value)->empty();
   if (const auto* value = as<std::shared_ptr<Members>>()) return !(*value)->empty();
-  return as<std::shared_ptr<Function>>() != nullptr;
+  return as<std::shared_ptr<Function>>() || as<std::shared_ptr<Namespace>>();
 }
 
-Value list_value(List items) { return std::make_shared<List>(std::move(items)); }
-Value members_value(Members members) { return std::make_shared<Members>(std::move(members)); }
+std::vector<const Value*> bound(const std::string& whose, const Arguments& arguments,
+                                const std::vector<std::string>& names) {
+  if (arguments.values.size() > names.size())
+    throw InvalidInput(whose, fmt::format("must have at most {} arguments here", names.size()),
+                       std::to_string(arguments.values.size()));
+  std::vector<const Value*> found(names.size());
+  for (std::size_t i = 0; i < arguments.values.size(); ++i) found[i] = &arguments.values[i];
+  for (const auto& [name, value] : arguments.named) {
+    const auto at = static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+    if (at == names.size() || found[at])
+      throw InvalidInput("arguments of " + whose, "must be known here and given once", in_quotes(name));
+    found[at] = &value;
+  }
+  return found;
+}
+
+const Value* bound_one(const std::string& whose, const Arguments& arguments, const std::string& name) {
+  return bound(whose, arguments, {name}).front();
+}
+
+Value list_value(List items) {
+  const auto list = std::make_shared<List>(std::move(items));
+  Value value = list;
+  for (const Value& one : *list) count(value, one);
+  return value;
+}
+
+Value members_value(Members members) {
+  const auto object = std::make_shared<Members>(std::move(members));
+  Value value = object;
+  for (const auto& [name, member] : *object) count(value, member);
+  return value;
+}
+
+Value namespace_value(Members members) {
+  for (const auto& [name, member] : members) require_storable(member);
+  return std::make_shared<Namespace>(Namespace{std::move(members)});
+}
+
+void set_member(Namespace& space, const std::string& name, Value value) {
+  require_storable(value);
+  set_member(space.members, name, std::move(value));
+}
+
 Value function_value(Function function) { return std::make_shared<Function>(std::move(function)); }
 
 const Value* find_member(const Members& members, std::string_view name) {
@@ -80,13 +148,15 @@ bool equal(const Value& a, const Value& b) {
     };
     return (*one)->size() == (*other)->size() && std::all_of((*one)->begin(), (*one)->end(), is_in_other);
   }
+  if (const auto* one = a.as<std::shared_ptr<Namespace>>(), *other = b.as<std::shared_ptr<Namespace>>(); one && other)
+    return *one == *other;
   return (a.as<None>() && b.as<None>()) || (a.as<Undefined>() && b.as<Undefined>());
 }
 
 std::string kind_of(const Value& value) {
   if (const auto* undefined = value.as<Undefined>()) return fmt::format("not there: {}", undefined->name);
-  static constexpr std::array kKinds{"",       "none",   "true or false", "a number",
-                                     "a text", "a list", "an object",     "a function"};
+  static constexpr std::array kKinds{"",       "none",      "true or false", "a number",   "a text",
+                                     "a list", "an object", "a function",    "a namespace"};
   return kKinds[value.index()];
 }
 
