@@ -12,6 +12,7 @@
 #include "executor/data/tokenizers/text/byte_level_words.h"
 #include "executor/data/tokenizers/text/part.h"
 #include "executor/data/tokenizers/text/pattern.h"
+#include "executor/data/tokenizers/text/pre_tokenizers.h"
 #include "executor/data/tokenizers/text/text.h"
 
 namespace frostpipe {
@@ -82,8 +83,7 @@ Decoder metaspace_decoder(PipelinePart& part) {
   if (replacement.empty()) throw InvalidInput(part.place_of("replacement"), "must be a character", "\"\"");
   part.take("str_rep");
   part.flag("split", true);
-  const bool prepends =
-      part.text("prepend_scheme", part.flag("add_prefix_space", true) ? "always" : "never") != "never";
+  const bool prepends = prepend_scheme_of(part) != "never";
   return [=](std::vector<std::string>& tokens) {
     for (std::size_t i = 0; i < tokens.size(); ++i)
       tokens[i] = with_replaced(tokens[i], replacement, i == 0 && prepends ? "" : " ");

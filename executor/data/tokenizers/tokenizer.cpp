@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "base/error.h"
 #include "executor/data/tokenizers/pipeline.h"
@@ -16,7 +15,7 @@ using Ids = std::vector<std::int32_t>;
 
 void append(Ids& ids, std::span<const std::int32_t> more) { ids.insert(ids.end(), more.begin(), more.end()); }
 
-/// Returns the number of tokens of the text itself, or of two texts, that fit beside `num_added` others. Throws
+/// Returns the number of tokens of the text itself that fit beside `num_added` others. Throws
 /// InvalidInput if max_tokens is less than that number.
 std::size_t room_for_text(const EncodeOptions& options, std::size_t num_added) {
   if (options.max_tokens < 0 || static_cast<std::size_t>(options.max_tokens) < num_added)
@@ -32,18 +31,6 @@ void cut(Ids& ids, std::size_t size, bool from_left) {
     ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(size));
   else
     ids.resize(size);
-}
-
-/// Returns the sizes to which two texts are truncated: the longer one until it is as long as the other, then both.
-std::pair<std::size_t, std::size_t> sizes_within(std::size_t room, std::size_t first, std::size_t second) {
-  if (first + second <= room) return {first, second};
-  const auto [shorter, longer] = std::minmax(first, second);
-  std::size_t small = shorter, large = shorter > room ? shorter : std::max(shorter, room - shorter);
-  if (small + large > room) {
-    small = room / 2;
-    large = small + room % 2;
-  }
-  return first > second ? std::pair(large, small) : std::pair(small, large);
 }
 
 }  // namespace
@@ -62,24 +49,6 @@ Ids Tokenizer::encode(std::string_view utf8, const EncodeOptions& options) const
   ids.reserve(before.size() + text.size() + after.size());
   append(ids, text);
   append(ids, after);
-  require_rows(ids);
-  return ids;
-}
-
-Ids Tokenizer::encode_pair(std::string_view first, std::string_view second, const EncodeOptions& options) const {
-  static const PairFrame kNone;
-  const PairFrame& frame = options.add_special_tokens ? pipeline_->post_processor.pair : kNone;
-  const std::size_t room = room_for_text(options, frame.before.size() + frame.between.size() + frame.after.size());
-  Ids a = pipeline_->tokens_of(first, Spans::kNone).ids;
-  Ids b = pipeline_->tokens_of(second, Spans::kNone).ids;
-  const auto [size_of_a, size_of_b] = sizes_within(room, a.size(), b.size());
-  cut(a, size_of_a, pipeline_->truncates_left);
-  cut(b, size_of_b, pipeline_->truncates_left);
-  Ids ids = frame.before;
-  append(ids, a);
-  append(ids, frame.between);
-  append(ids, b);
-  append(ids, frame.after);
   require_rows(ids);
   return ids;
 }
@@ -122,11 +91,5 @@ int Tokenizer::vocabulary_size() const { return static_cast<int>(pipeline_->toke
 int Tokenizer::own_vocabulary_size() const { return static_cast<int>(pipeline_->num_own); }
 
 const SpecialIds& Tokenizer::special_ids() const { return pipeline_->special_ids; }
-
-std::optional<std::int32_t> Tokenizer::id_of(std::string_view token) const {
-  const auto found = pipeline_->ids.find(token);
-  if (found == pipeline_->ids.end()) return std::nullopt;
-  return found->second;
-}
 
 }  // namespace frostpipe

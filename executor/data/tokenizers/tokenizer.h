@@ -65,14 +65,11 @@ class Tokenizer {
   /// Throws InvalidInput if max_tokens is less than the number of added tokens, for 2^31 bytes or more, for text that a
   /// regular expression takes too long to split or the model has no token for, and as require_ids_below() says.
   std::vector<std::int32_t> encode(std::string_view utf8, const EncodeOptions& options = {}) const;
-  /// Encodes two texts as one sequence. If it is too long, the longer text is truncated first. Throws as encode() does.
-  std::vector<std::int32_t> encode_pair(std::string_view first, std::string_view second,
-                                        const EncodeOptions& options = {}) const;
 
   /// Returns the tokens of the whole text without those of the post-processor, and their ranges in code points of the
   /// original text; kTrimmed ones are those of `tokenizers` with add_special_tokens=False. Throws as encode() does.
   SpannedTokens encode_with_spans(std::string_view utf8, Spans spans = Spans::kTrimmed) const;
-  /// Returns the tokens that encode_pair() puts around the two texts.
+  /// Returns the tokens that the post-processor puts around two texts that form one sequence.
   const PairFrame& pair_frame() const;
 
   /// Converts ids to text with the decoder of the files. Invalid UTF-8, where `ids` begin or end inside a character,
@@ -88,8 +85,6 @@ class Tokenizer {
   /// Makes encoding throw InvalidInput from now on if it gives an id that is not below `num_rows`. Not thread-safe.
   void require_ids_below(int num_rows) { num_rows_ = num_rows; }
   const SpecialIds& special_ids() const;
-  /// Returns the id of a token as the files spell it.
-  std::optional<std::int32_t> id_of(std::string_view token) const;
 
  private:
   struct Pipeline;

@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/error_values.h"
@@ -26,7 +27,7 @@ bool file_exists(const std::filesystem::path& path) {
 }
 
 /// Returns a reference to the member of an object; null if it is missing.
-const Json& member(const Json& object, const char* key) {
+const Json& member(const Json& object, const std::string& key) {
   static const Json kNull;
   if (!object.is_object()) return kNull;
   const auto found = object.find(key);
@@ -90,8 +91,9 @@ void read_truncation_side(const std::string& place, const Json& config, Tokenize
 
 /// Adds `token`, a string or an object with its content and matching options, to the added tokens, unless one of them
 /// has this content. Returns the content. A token without an `id` must be in the vocabulary (or, if that is Unigram's
-/// array, is not added).
-std::string add_token(const std::string& place, const Json& token, bool is_special, TokenizerFiles& files) {
+/// array, is not added) or in `ids`, which has the ids of the folder's numbered tokens.
+std::string add_token(const std::string& place, const Json& token, bool is_special, const Json& ids,
+                      TokenizerFiles& files) {
   const Json content = token.is_object() ? token.value("content", Json()) : token;
   if (!content.is_string() || content.get_ref<const std::string&>().empty())
     throw InvalidInput(place, "must be a token: a text that is not empty, or an object with \"content\"", shown(token));
@@ -103,17 +105,22 @@ std::string add_token(const std::string& place, const Json& token, bool is_speci
   Json one = token.is_object() ? token : Json{{"content", content}, {"special", is_special}};
   one.erase("__type");
   const Json& vocabulary = member(member(files.json, "model"), "vocab");
-  if (!one.contains("id") && vocabulary.is_object()) {
-    const auto found = vocabulary.find(content.get_ref<const std::string&>());
-    if (found == vocabulary.end())
+  if (!one.contains("id")) {
+    const std::string& name = content.get_ref<const std::string&>();
+    const Json& in_vocabulary = member(vocabulary, name);
+    const Json& id = in_vocabulary.is_null() ? member(ids, name) : in_vocabulary;
+    if (!id.is_null())
+      one["id"] = id;
+    else if (vocabulary.is_object())
       throw InvalidInput(place, "must be a token of the vocabulary or one of its added tokens", shown(content));
-    one["id"] = *found;
   }
   if (one.contains("id")) added.push_back(std::move(one));
   return content;
 }
 
-void add_tokens_of(const std::string& place, const Json& settings, TokenizerFiles& files) {
+/// Returns the tokens of added_tokens_decoder with their places; each has its id.
+std::vector<std::pair<std::string, Json>> numbered_tokens(const std::string& place, const Json& settings) {
+  std::vector<std::pair<std::string, Json>> tokens;
   const Json decoder = settings.value("added_tokens_decoder", Json());
   if (!decoder.is_null() && !decoder.is_object())
     throw InvalidInput(place + ": added_tokens_decoder", "must be an object", shown(decoder));
@@ -123,18 +130,24 @@ void add_tokens_of(const std::string& place, const Json& settings, TokenizerFile
       throw InvalidInput(place_of_token, "must be a token's number with an object", shown(token));
     Json with_id = token;
     with_id["id"] = std::stoi(id);
-    add_token(place_of_token, with_id, /*is_special=*/true, files);
+    tokens.emplace_back(place_of_token, std::move(with_id));
   }
+  return tokens;
+}
+
+void add_tokens_of(const std::string& place, const Json& settings, const Json& ids, TokenizerFiles& files) {
+  for (const auto& [place_of_token, token] : numbered_tokens(place, settings))
+    add_token(place_of_token, token, /*is_special=*/true, ids, files);
   for (const char* role : kRoleNames) {
     const Json token = settings.value(role, Json());
     if (token.is_null()) continue;
     const std::string place_of_token = fmt::format("{}: {}", place, role);
-    files.roles.insert_or_assign(role, RoleToken{add_token(place_of_token, token, true, files), place_of_token});
+    files.roles.insert_or_assign(role, RoleToken{add_token(place_of_token, token, true, ids, files), place_of_token});
   }
   for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
     const Json further = settings.value(key, Json::array());
     for (const auto& [name, token] : further.items())
-      add_token(fmt::format("{}: {}: {}", place, key, in_quotes(name)), token, true, files);
+      add_token(fmt::format("{}: {}: {}", place, key, in_quotes(name)), token, true, ids, files);
   }
 }
 
@@ -149,14 +162,21 @@ TokenizerFiles read_tokenizer_files(const std::filesystem::path& folder) {
   override_bert_normalizer(place, config, files);
   override_prefix_space(place, config, files);
   read_truncation_side(place, config, files);
+  const std::filesystem::path added_path = folder / "added_tokens.json";
+  const Json added = file_exists(added_path) ? read_json_object(added_path) : Json::object();
+  Json ids = added;
+  for (const auto& [place_of_token, token] : numbered_tokens(place, config))
+    if (const Json& content = member(token, "content"); content.is_string())
+      ids[content.get_ref<const std::string&>()] = token.at("id");
+  const std::size_t num_own = member(files.json, "added_tokens").size();
   if (const auto path = folder / "special_tokens_map.json"; file_exists(path))
-    add_tokens_of(path.string(), read_json_object(path), files);
-  add_tokens_of(place, config, files);
-  if (const auto path = folder / "added_tokens.json"; file_exists(path)) {
-    const Json added = read_json_object(path);
-    for (const auto& [token, id] : added.items())
-      add_token(path.string() + ": " + in_quotes(token), {{"content", token}, {"id", id}}, false, files);
-  }
+    add_tokens_of(path.string(), read_json_object(path), ids, files);
+  add_tokens_of(place, config, ids, files);
+  for (const auto& [token, id] : added.items())
+    add_token(added_path.string() + ": " + in_quotes(token), {{"content", token}, {"id", id}}, false, ids, files);
+  if (Json& all = files.json["added_tokens"]; all.is_array())  // the order of JSON's keys is that of their texts
+    std::stable_sort(all.begin() + static_cast<std::ptrdiff_t>(num_own), all.end(),
+                     [](const Json& a, const Json& b) { return a.at("id") < b.at("id"); });
   return files;
 }
 

@@ -175,7 +175,8 @@ Pattern read_pattern(PipelinePart& part) {
   const bool is_regex = !pattern.take("Regex").is_null();
   const bool is_string = !pattern.take("String").is_null();
   pattern.finish();
-  if (is_regex == is_string) throw InvalidInput(place, R"(must be {"String": ...} or {"Regex": ...})", "neither");
+  if (is_regex == is_string)
+    throw InvalidInput(place, R"(must be {"String": ...} or {"Regex": ...})", is_regex ? "both" : "neither");
   if (is_regex) return regex_pattern(pattern.place_of("Regex"), pattern.text("Regex"));
   const std::string text = pattern.text("String");
   if (text.empty()) throw InvalidInput(pattern.place_of("String"), "must not be empty", "\"\"");

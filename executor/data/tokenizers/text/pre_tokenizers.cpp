@@ -187,9 +187,7 @@ PreTokenizer metaspace(PipelinePart& part) {
   MetaspaceOptions options{.replacement = part.text("replacement", "\xE2\x96\x81"), .prepend = {}, .splits = true};
   part.take("str_rep");  // repeats the replacement in files before 2024
   if (options.replacement.empty()) throw InvalidInput(part.place_of("replacement"), "must be a character", "\"\"");
-  const std::string scheme = part.text("prepend_scheme", part.flag("add_prefix_space", true) ? "always" : "never");
-  if (scheme != "always" && scheme != "first" && scheme != "never")
-    throw InvalidInput(part.place_of("prepend_scheme"), "must be always, first or never", in_quotes(scheme));
+  const std::string scheme = prepend_scheme_of(part);
   options.prepend = scheme == "always" ? Prepend::kAlways : scheme == "first" ? Prepend::kFirst : Prepend::kNever;
   options.splits = part.flag("split", true);
   return {[options = std::move(options)](Pieces& pieces) { cut_at_metaspaces(pieces, options); }};
@@ -228,5 +226,12 @@ constexpr std::array<Kind<PreTokenizer>, 9> kPreTokenizers = {{
 }  // namespace
 
 PreTokenizer read_pre_tokenizer(const PipelinePart& part) { return read_kind<PreTokenizer>(part, kPreTokenizers); }
+
+std::string prepend_scheme_of(PipelinePart& part) {
+  const std::string scheme = part.text("prepend_scheme", part.flag("add_prefix_space", true) ? "always" : "never");
+  if (scheme != "always" && scheme != "first" && scheme != "never")
+    throw InvalidInput(part.place_of("prepend_scheme"), "must be always, first or never", in_quotes(scheme));
+  return scheme;
+}
 
 }  // namespace frostpipe

@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <string>
 
 #include "executor/data/tokenizers/text/text.h"
 
@@ -18,5 +19,8 @@ struct PreTokenizer {
 /// Split, Whitespace, WhitespaceSplit or a Sequence of them, in which a ByteLevel must be the last. Throws InvalidInput
 /// that names any other type, and a damaged or unknown field.
 PreTokenizer read_pre_tokenizer(const PipelinePart& part);
+/// Reads where a Metaspace, also as a decoder, puts a space in front: "always", "first" or "never". Throws InvalidInput
+/// for any other value.
+std::string prepend_scheme_of(PipelinePart& part);
 
 }  // namespace frostpipe

@@ -110,6 +110,10 @@ TEST_F(ByteLevelModelTest, RefusesWhatItDoesNotKnowByName) {
             "Metaspace, Replace, Sequence, Strip, WordPiece), is \"CTC\"");
   EXPECT_EQ(message_with("/decoder", {{"type", "Metaspace"}, {"replacement", ""}}),
             "tokenizer.json: decoder.replacement: must be a character, is \"\"");
+  EXPECT_EQ(message_with("/decoder", {{"type", "Metaspace"}, {"prepend_scheme", "last"}}),
+            "tokenizer.json: decoder.prepend_scheme: must be always, first or never, is \"last\"");
+  EXPECT_EQ(message_with("/pre_tokenizer", {{"type", "Split"}, {"pattern", {{"Regex", "a"}, {"String", "a"}}}}),
+            R"(tokenizer.json: pre_tokenizer.pattern: must be {"String": ...} or {"Regex": ...}, is both)");
   EXPECT_EQ(message_with("/pre_tokenizer/new_field", 1),
             "tokenizer.json: pre_tokenizer.new_field: must be one of the known fields (add_prefix_space, trim_offsets, "
             "type, use_regex), is \"new_field\"");

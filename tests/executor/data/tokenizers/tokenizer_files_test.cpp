@@ -34,10 +34,8 @@ TEST_F(TokenizerFilesTest, KnowsTheIdsOfItsVocabulary) {
   const Tokenizer w(folder_);
   EXPECT_EQ(w.vocabulary_size(), 5);
   EXPECT_EQ(w.special_ids(), (SpecialIds{.unknown = 3, .padding = 4, .classification = 2, .separator = 1}));
-  EXPECT_EQ(w.id_of("a"), 0);
-  EXPECT_EQ(w.id_of("b"), std::nullopt);
   EXPECT_EQ(w.encode("a b"), (Ids{2, 0, 3, 1}));
-  EXPECT_EQ(w.encode_pair("a", "b"), (Ids{2, 0, 1, 3, 1}));
+  EXPECT_EQ(w.pair_frame(), (PairFrame{.before = {2}, .between = {1}, .after = {1}}));
 }
 
 TEST_F(TokenizerFilesTest, VocabularyMayHaveWindowsLineEnds) {
@@ -119,6 +117,20 @@ TEST_F(TokenizerFilesTest, ReadsTheSettingsOfAModelFolder) {
   EXPECT_EQ(Tokenizer(folder_).special_ids().end_of_text, 5);
 }
 
+/// The files of a slow tokenizer number new tokens in any order, and name their roles elsewhere.
+TEST_F(TokenizerFilesTest, NewTokensAreAddedInTheOrderOfTheirIds) {
+  file("vocab.txt", "[UNK]\n[CLS]\n[SEP]\nb\nc\nd\ne\nf\ng\nh\ni\nj\n");  // 12 tokens
+  file("special_tokens_map.json", R"({"pad_token": "<a>"})");
+  file("added_tokens.json", R"({"<a>": 13, "<b>": 12})");
+  EXPECT_EQ(Tokenizer(folder_).special_ids().padding, 13);
+  EXPECT_EQ(Tokenizer(folder_).encode("b<a><b>"), (Ids{1, 3, 13, 12, 2}));
+  std::filesystem::remove(folder_ / "added_tokens.json");
+  file("vocab.txt", "[UNK]\n[CLS]\n[SEP]\nb\nc\nd\ne\nf\ng\n");  // 9 tokens
+  file("tokenizer_config.json", R"({"added_tokens_decoder": {"9": {"content": "<c>"}, "10": {"content": "<a>"}}})");
+  EXPECT_EQ(Tokenizer(folder_).encode("b<a><c>"), (Ids{1, 3, 10, 9, 2}));
+  EXPECT_EQ(Tokenizer(folder_).special_ids().padding, 10);
+}
+
 /// As those of Gemma 3 with 1 billion parameters, whose tokenizer has one token more than the model.
 TEST_F(TokenizerFilesTest, AnAddedTokenMayHaveNoRowInTheModelAsLongAsNoTextHasIt) {
   file("vocab.txt", "[UNK]\n[CLS]\n[SEP]\ne\n[PAD]\n");
@@ -130,8 +142,7 @@ TEST_F(TokenizerFilesTest, AnAddedTokenMayHaveNoRowInTheModelAsLongAsNoTextHasIt
   tokenizer.require_ids_below(5);
   EXPECT_EQ(tokenizer.encode("e"), (Ids{1, 3, 2}));
   for (const auto encode :
-       {+[](const Tokenizer& one) { one.encode("e<x>"); }, +[](const Tokenizer& one) { one.encode_pair("e", "<x>"); },
-        +[](const Tokenizer& one) { one.encode_with_spans("<x>"); }})
+       {+[](const Tokenizer& one) { one.encode("e<x>"); }, +[](const Tokenizer& one) { one.encode_with_spans("<x>"); }})
     EXPECT_EQ(message_of([&] { encode(tokenizer); }),
               "text: must have tokens of the model's 5 alone, is one with \"<x>\", number 5");
 }
@@ -139,8 +150,6 @@ TEST_F(TokenizerFilesTest, AnAddedTokenMayHaveNoRowInTheModelAsLongAsNoTextHasIt
 TEST_F(TokenizerFilesTest, TextsAreCutOnTheSideThatTheFilesSay) {
   file("vocab.txt", "[UNK]\n[CLS]\n[SEP]\na\nb\nc\nd\n");
   EXPECT_EQ(Tokenizer(folder_).encode("a b c d", {.max_tokens = 4}), (Ids{1, 3, 4, 2}));
-  EXPECT_EQ(Tokenizer(folder_).encode_pair("a b c d", "a b", {.max_tokens = 7}), (Ids{1, 3, 4, 2, 3, 4, 2}));
-  EXPECT_EQ(Tokenizer(folder_).encode_pair("a b", "a b c d", {.max_tokens = 8}), (Ids{1, 3, 4, 2, 3, 4, 5, 2}));
   file("tokenizer_config.json", R"({"truncation_side": "left"})");
   EXPECT_EQ(Tokenizer(folder_).encode("a b c d", {.max_tokens = 4}), (Ids{1, 5, 6, 2}));
   EXPECT_EQ(Tokenizer(folder_).encode("a b c d", {.add_special_tokens = false, .max_tokens = 0}), Ids{});
