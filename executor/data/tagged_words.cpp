@@ -153,7 +153,7 @@ std::vector<RawSentence> sentences_of_lines(const std::filesystem::path& path) {
 
 std::vector<RawSentence> read_sentences(const std::filesystem::path& path, const std::vector<std::string>& known_labels,
                                         const ColumnNames& columns, bool needs_labels) {
-  const bool has_lines = path.extension() == ".txt" && !has_conll_columns(path);
+  const bool has_lines = !needs_labels && path.extension() == ".txt" && !has_conll_columns(path);
   std::vector<RawSentence> sentences =
       is_json_file(path) ? sentences_of_records(path, known_labels, columns, needs_labels)
                          : (has_lines ? sentences_of_lines(path) : sentences_of_columns(path, needs_labels));

@@ -31,7 +31,8 @@ bool has_conll_columns(const std::filesystem::path& path);
 ///
 /// - In the columns of CoNLL, each line has a word in its first column and the word's label in its last one. Columns
 ///   are separated by tabs if the line has one, otherwise by blanks; all lines have the same number of columns. A
-///   sentence ends at an empty line, and at a line that begins with -DOCSTART-, which is not a word.
+///   sentence ends at an empty line, and at a line that begins with -DOCSTART-, which is not a word. The columns may
+///   also be in a .txt file without a line -DOCSTART-.
 /// - In records of JSON (for_each_record), a list of words is in `tokens`, and a list of their labels in `ner_tags` (or
 ///   `tags`), or in the fields that `columns` names. A label is a text, or the number of one of `known_labels`, as in
 ///   the library `datasets`.

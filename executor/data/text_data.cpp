@@ -66,10 +66,10 @@ double number_of(const TextRow& row, const std::filesystem::path& path) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error == std::errc() && end == text.data() + text.size() && std::isfinite(number)) return number;
   }
-  throw InvalidInput(
-      row.label_place(path),
-      "the label must be a number, as config.json asks for regression (by its problem_type or a single label)",
-      shown(label));
+  throw InvalidInput(row.label_place(path),
+                     "the label must be a number, as config.json (by its problem_type or a single label) or a label "
+                     "with a fraction asks for regression",
+                     shown(label));
 }
 
 /// Returns the kind of the labels if their form shows it, otherwise `otherwise`.

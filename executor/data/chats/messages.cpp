@@ -76,7 +76,8 @@ ChatMessage message_in(const Json& object, const Place& place) {
   if (!object.is_object())
     throw InvalidInput(place.text(), "must be an object with a role and its content", shown(object));
   for (const char* name : {"tool_calls", "tool_call_id", "function_call", "reasoning_content", "thinking"}) {
-    if (has_field(object, name) && !object.at(name).empty())
+    const bool is_empty = !has_field(object, name) || object.at(name).empty() || object.at(name) == "";
+    if (!is_empty)
       throw InvalidInput(Place(place, std::string_view(name)).text(),
                          "must not be there: messages of a role and a content are known", shown(object.at(name)));
   }

@@ -60,6 +60,15 @@ TEST_F(TaggedWordsTest, LabelsAreNumberedAsTheModelsIfItKnowsAll) {
   EXPECT_EQ(read_tagged_words(data, {"O", "B-Y"}).label_names, (Strings{"B-X", "O"}));
 }
 
+TEST_F(TaggedWordsTest, ATxtWithLabelsHasColumnsWithOrWithoutABeginOfADocument) {
+  const std::string columns = "Ada NNP B-PER\nLovelace NNP I-PER\nslept VBD O\n\nYes UH O\n";
+  EXPECT_EQ(read_tagged_words(file("a.txt", columns), {}), kExpected);
+  EXPECT_EQ(read_tagged_words_of(file("a.txt", columns), kExpected.label_names), kExpected);
+  EXPECT_EQ(refusal("b.txt", "Ada\nslept\n"),
+            "b.txt:1: must be a word and its label, between blanks or tabs (an empty line ends a sentence), is "
+            "\"Ada\"");
+}
+
 TEST_F(TaggedWordsTest, WordsToLabelNeedNoLabels) {
   const Strings names{"B-X", "O"};
   const TaggedWords expected{.sentences = {{.words = {"a", "b"}, .labels = {}}, {.words = {"c"}, .labels = {}}},

@@ -303,12 +303,12 @@ TEST_F(ReadTexts, LabelsAreNumbersWhereTheModelOrAFractionSaysSo) {
   EXPECT_EQ(read("names.csv", "text,label\na,2.5\nb,-3\n").label_names, (Strings{"-3", "2.5"})) << "in a table: names";
   EXPECT_EQ(
       message_of([&] { read("bad.csv", "text,label\na,1\nb,much\n", ProblemType::regression); }),
-      "bad.csv:3: the label must be a number, as config.json asks for regression (by its problem_type or a single "
-      "label), is \"much\"");
+      "bad.csv:3: the label must be a number, as config.json (by its problem_type or a single label) or a label with a "
+      "fraction asks for regression, is \"much\"");
   EXPECT_EQ(
       message_of([&] { read("bad.jsonl", "{\"text\": \"a\", \"label\": 1.5}\n{\"text\": \"b\", \"label\": true}"); }),
-      "bad.jsonl:2: label: the label must be a number, as config.json asks for regression (by its problem_type or a "
-      "single label), is true");
+      "bad.jsonl:2: label: the label must be a number, as config.json (by its problem_type or a single label) or a "
+      "label with a fraction asks for regression, is true");
 }
 
 TEST_F(ReadTexts, ErrorsOfSeveralLabelsAreNamed) {

@@ -49,7 +49,8 @@ class Examples : public test::ScratchFolderTest {
 
 TEST_F(Examples, AreChatsPromptsInstructionsOrText) {
   EXPECT_EQ(read("{\"messages\": [{\"role\": \"user\", \"content\": \"a\", \"name\": \"n\"},"
-                 " {\"role\": \"assistant\", \"content\": \"b\", \"tool_calls\": []}], \"id\": 1}\n"
+                 " {\"role\": \"assistant\", \"content\": \"b\", \"tool_calls\": [], \"reasoning_content\": \"\"}], "
+                 "\"id\": 1}\n"
                  "\n"
                  "{\"prompt\": \"a\", \"completion\": \"b\"}\r\n"
                  "{\"instruction\": \"a\", \"input\": \"\", \"output\": \"b\"}\n"
