@@ -36,12 +36,14 @@ std::string hash_of_file(const fs::path& path) {
   }
 }
 
-/// Hashes names and sizes only, since a folder may have many pictures.
+/// Hashes names and sizes only, since a folder may have many pictures. Hidden files are not read as pictures.
 std::string hash_of_folder(const fs::path& folder) {
   std::vector<std::string> entries;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file())
-      entries.push_back(fmt::format("{} {}\n", fs::relative(entry.path(), folder).string(), entry.file_size()));
+  for (auto at = fs::recursive_directory_iterator(folder); at != fs::recursive_directory_iterator(); ++at) {
+    if (at->path().filename().string().starts_with('.'))
+      at.disable_recursion_pending();
+    else if (at->is_regular_file())
+      entries.push_back(fmt::format("{} {}\n", at->path().lexically_relative(folder).string(), at->file_size()));
   }
   std::sort(entries.begin(), entries.end());
   StreamHash hash;
@@ -54,16 +56,22 @@ void add_file(const std::string& what, const fs::path& path, RunInputs& inputs) 
   inputs.paths[what] = path.string();
 }
 
-void add_data(const fs::path& data, const fs::path& test_data, RunInputs& inputs) {
-  if (!data.empty()) add_file("--data", data, inputs);
-  if (!test_data.empty()) add_file("--test-data", test_data, inputs);
-}
-
 void add_model(const fs::path& folder, RunInputs& inputs) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string kind = entry.path().extension();
     if (entry.is_regular_file() && (kind == ".json" || kind == ".jinja" || kind == ".txt" || kind == ".safetensors"))
       add_file("--model, " + entry.path().filename().string(), entry.path(), inputs);
+  }
+}
+
+/// Adds the data and the model; an empty path is none.
+void add_files(const fs::path& data, const fs::path& test_data, const fs::path& model, RunInputs& inputs) {
+  try {
+    if (!data.empty()) add_file("--data", data, inputs);
+    if (!test_data.empty()) add_file("--test-data", test_data, inputs);
+    if (!model.empty()) add_model(model, inputs);
+  } catch (const fs::filesystem_error& error) {
+    throw InvalidInput(system_reason(error));
   }
 }
 
@@ -115,11 +123,10 @@ RunInputs run_inputs(const TrainOptions& options, const RunSettings& settings) {
   if (options.cluster) inputs.values["--cluster"] = fingerprint(to_json(*options.cluster));
   if (const auto& emulation = options.emulation) {
     inputs.values["--profile"] = fingerprint(to_json(emulation->profile));
-    inputs.values["--shrink"] = std::to_string(emulation->shrink);
+    inputs.values["--emulated-shrink"] = std::to_string(emulation->shrink);
     inputs.values["--emulated-links"] = emulation->links ? "on" : "off";
   }
-  add_data(options.data, options.test_data, inputs);
-  if (!options.model.empty()) add_model(options.model, inputs);
+  add_files(options.data, options.test_data, options.model, inputs);
   return inputs;
 }
 
@@ -139,8 +146,7 @@ RunInputs run_inputs(const MeasureOptions& options) {
                               {"--device", options.device}},
                    .paths = {}};
   add_samples(options.samples, options.held_out, inputs);
-  add_data(options.data.value_or(fs::path()), options.test_data, inputs);
-  add_model(options.model, inputs);
+  add_files(options.data.value_or(fs::path()), options.test_data, options.model, inputs);
   return inputs;
 }
 

@@ -77,11 +77,20 @@ TEST_F(RunInputsTest, FoldersOfPicturesAreComparedByNamesAndSizes) {
   other.data = file("b/pictures/cat/1.png", "21").parent_path().parent_path();
   const auto are_equal = [&] { return run_inputs(one, {}).values == run_inputs(other, {}).values; };
   EXPECT_TRUE(are_equal());
+  file("b/pictures/.DS_Store", "not a picture");
+  file("b/pictures/.cache/1.png", "not read");
+  EXPECT_TRUE(are_equal());
   file("b/pictures/cat/1.png", "123");
   EXPECT_FALSE(are_equal());
   file("b/pictures/cat/1.png", "12");
   file("b/pictures/dog/1.png", "12");
   EXPECT_FALSE(are_equal());
+}
+
+TEST_F(RunInputsTest, AFolderThatCannotBeReadIsNamed) {
+  TrainOptions options = on("a");
+  options.model = folder_ / "none";
+  EXPECT_EQ(message_of([&] { run_inputs(options, {}); }), "none: No such file or directory");
 }
 
 TEST_F(RunInputsTest, SettingsCount) {
