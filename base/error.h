@@ -12,6 +12,16 @@ struct InvalidInput : std::runtime_error {
   InvalidInput(std::string_view place, std::string_view rule, std::string_view value);
 };
 
+/// Returns what `call` returns. Puts "PLACE: " in front of the message if it throws InvalidInput.
+template <class Call>
+auto with_place(const std::string& place, Call call) {
+  try {
+    return call();
+  } catch (const InvalidInput& error) {
+    throw InvalidInput(place + ": " + error.what());
+  }
+}
+
 /// A device, link, rank or disk failed while running. The message names the rank and the action where they are known;
 /// the CLI exits with 1.
 struct RuntimeFailure : std::runtime_error {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/error_values.h"
 
 namespace frostpipe {
 namespace {
@@ -85,13 +86,18 @@ std::vector<Window> windows_of(const QuestionSet& set, const PairTokenizer& toke
         std::to_string(max_tokens));
   std::vector<SpannedTokens> contexts;
   contexts.reserve(set.contexts.size());
-  for (const std::string& context : set.contexts) contexts.push_back(tokenizer.encode(context));
+  std::vector<std::string> places(set.contexts.size(), "a text without questions");
+  for (const Question& question : set.questions)
+    places.at(static_cast<std::size_t>(question.context)) = "the text of question " + in_quotes(question.id);
+  for (std::size_t i = 0; i < set.contexts.size(); ++i)
+    contexts.push_back(with_place(places[i], [&] { return tokenizer.encode(set.contexts[i]); }));
 
   std::vector<Window> windows;
   for (std::size_t i = 0; i < set.questions.size(); ++i) {
     const Question& question = set.questions[i];
     const SpannedTokens& context = contexts.at(static_cast<std::size_t>(question.context));
-    std::vector<std::int32_t> ids = tokenizer.encode(question.question).ids;
+    std::vector<std::int32_t> ids =
+        with_place("question " + in_quotes(question.id), [&] { return tokenizer.encode(question.question).ids; });
     const auto room = [&] { return max_tokens - num_special - static_cast<std::ptrdiff_t>(ids.size()); };
     if (static_cast<std::ptrdiff_t>(context.ids.size()) > room() && room() <= stride)
       ids.resize(static_cast<std::size_t>(std::min(max_tokens / 2, max_tokens - num_special - (stride + 1))));

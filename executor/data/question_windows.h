@@ -53,7 +53,8 @@ struct Window {
 ///   [PAD]).
 /// - An answer that is one of several pieces of one character (a Hangul syllable) never ends before it starts.
 ///
-/// Throws InvalidInput unless stride >= 0 and max_tokens has room for stride + 1 tokens beside the special ones.
+/// Throws InvalidInput unless stride >= 0 and max_tokens has room for stride + 1 tokens beside the special ones, and as
+/// Tokenizer::encode() does, with the question's id.
 std::vector<Window> windows_of(const QuestionSet& set, const PairTokenizer& tokenizer, int max_tokens, int stride);
 
 /// A span of tokens that may be the answer, with the model's score.

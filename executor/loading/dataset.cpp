@@ -51,7 +51,9 @@ Dataset questions(const DataSource& source, const SampleOptions& options, ModelF
 /// Adds consecutive blocks of the text. An incomplete last block is left out, unless it is the only one. Returns the
 /// number of blocks.
 int add_blocks(const std::filesystem::path& path, const Tokenizer& tokenizer, int size, EncodedData& encoded) {
-  const std::vector<std::int32_t> ids = tokenizer.encode(read_utf8_file(path), {.add_special_tokens = false});
+  const std::string text = read_utf8_file(path);
+  const std::vector<std::int32_t> ids =
+      with_place(path.string(), [&] { return tokenizer.encode(text, {.add_special_tokens = false}); });
   if (ids.size() < 2)
     throw InvalidInput(path.string(), "must have at least two tokens of text", std::to_string(ids.size()));
   const std::size_t length = std::min<std::size_t>(ids.size(), size), count = ids.size() / length;
@@ -66,13 +68,15 @@ void require_test_data_alike(const DataSource& source, const ColumnNames& column
   const std::filesystem::path& test = source.test_data;
   if (test.empty() || !std::filesystem::is_regular_file(test)) return;
   const bool is_plain = test.extension() == ".txt", trains_plain = source.data.extension() == ".txt";
-  if (trains_plain ? !is_json_file(test) : !is_plain && kind_of_records(test, columns) == RecordKind::examples) return;
+  if (trains_plain ? is_plain : !is_plain && kind_of_records(test, columns) == RecordKind::examples) return;
   throw InvalidInput(test.string(),
-                     fmt::format("must hold {}, as {} does", trains_plain ? "plain text" : "chats, prompts or texts",
+                     fmt::format("must hold {}, as {} does",
+                                 trains_plain ? "plain text (in a file that ends in .txt)" : "chats, prompts or texts",
                                  source.data.string()),
-                     is_plain       ? "plain text"
-                     : trains_plain ? "JSON"
-                                    : "texts or words with labels");
+                     is_plain             ? "plain text"
+                     : !trains_plain      ? "texts or words with labels"
+                     : is_json_file(test) ? "JSON"
+                                          : "another file");
 }
 
 Dataset plain_text(const DataSource& source, const SampleOptions& options, ModelFolder& folder) {

@@ -62,22 +62,17 @@ class Encoder {
  private:
   Sample sample_of(const Conversation& chat, const std::string& place) const {
     const ChatTemplate& chat_template = require_template(template_, place, folder_.path);
-    RenderedText rendered;
-    try {
-      rendered = chat_template.render(chat);
-    } catch (const InvalidInput& error) {
-      throw InvalidInput(fmt::format("{}: {}", place, error.what()));
-    }
+    const RenderedText rendered = with_place(place, [&] { return chat_template.render(chat); });
     if (rendered.said.empty())
       throw InvalidInput(place, "the chat template must write the assistant's messages", "without any of them");
-    const SpannedTokens tokens = tokens_.written(rendered.text);
+    const SpannedTokens tokens = with_place(place, [&] { return tokens_.written(rendered.text); });
     return {tokens.ids, tokens_of(rendered, tokens, 0)};
   }
 
-  Sample sample_of(const PromptCompletion& text, const std::string&) const {
+  Sample sample_of(const PromptCompletion& text, const std::string& place) const {
     const RenderedText whole{.text = text.prompt + text.completion,
                              .said = {{text.prompt.size(), text.prompt.size() + text.completion.size()}}};
-    const SpannedTokens tokens = tokens_.written(whole.text);
+    const SpannedTokens tokens = with_place(place, [&] { return tokens_.written(whole.text); });
     const auto before = static_cast<std::int64_t>(tokens_.before_text.size());
     Sample sample{.ids = tokens_.before_text, .learned = tokens_of(whole, tokens, before)};
     sample.ids.insert(sample.ids.end(), tokens.ids.begin(), tokens.ids.end());

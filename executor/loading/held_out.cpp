@@ -11,15 +11,6 @@
 namespace frostpipe {
 namespace {
 
-template <typename Call>
-auto naming(const std::filesystem::path& file, Call call) {
-  try {
-    return call();
-  } catch (const InvalidInput& error) {
-    throw InvalidInput(file.string() + ": " + error.what());
-  }
-}
-
 /// Returns whether the test samples are not chosen at random, since they are a separate file or there are to be none.
 bool is_given(const DataSource& source) { return !source.test_data.empty() || source.held_out == 0; }
 
@@ -51,7 +42,7 @@ void hold_out_by_label(const DataSource& source, int num_train, Dataset& dataset
     dataset.notes.push_back(fmt::format(
         "{}: {} of {} labels ha{} a single sample, which is trained on and never tested on: {}", source.data.string(),
         single.size(), dataset.label_names.size(), single.size() == 1 ? "s" : "ve", in_quotes(single)));
-  dataset.split = naming(source.data, [&] {
+  dataset.split = with_place(source.data.string(), [&] {
     return hold_out(dataset.labels, static_cast<int>(dataset.label_names.size()), source.held_out, source.seed);
   });
 }
@@ -66,8 +57,8 @@ void hold_out_of_all(const DataSource& source, int num_train, Dataset& dataset) 
                        "must have at least two samples, one to train on and one to test on (or give --test-data FILE, "
                        "or --held-out 0 to test on nothing)",
                        "with one");
-  dataset.split =
-      naming(source.data, [&] { return hold_out(std::vector<int>(num_train, 0), 1, source.held_out, source.seed); });
+  dataset.split = with_place(source.data.string(),
+                             [&] { return hold_out(std::vector<int>(num_train, 0), 1, source.held_out, source.seed); });
 }
 
 void hold_out_by_context(const DataSource& source, int num_train_questions, Dataset& dataset) {
@@ -82,7 +73,7 @@ void hold_out_by_context(const DataSource& source, int num_train_questions, Data
                          "must have questions about at least two texts, one to train on and one to test on (or give "
                          "--test-data FILE, or --held-out 0 to test on nothing)",
                          fmt::format("with those about {}", asked_about.size()));
-    const Split contexts = naming(source.data, [&] {
+    const Split contexts = with_place(source.data.string(), [&] {
       return hold_out(std::vector<int>(asked_about.size(), 0), 1, source.held_out, source.seed);
     });
     for (const int index : contexts.test) held_out.push_back(asked_about[index]);

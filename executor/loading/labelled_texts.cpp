@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/error.h"
 #include "executor/loading/held_out.h"
 #include "executor/loading/text_encoder.h"
 
@@ -27,10 +28,17 @@ const std::vector<std::string>& labels_to_score(const ModelFolder& folder) {
   return folder.label_names;
 }
 
+std::string place_of(const DataSource& source, int num_train, int sample, const char* kind) {
+  const bool is_test = sample >= num_train;
+  return fmt::format("{}: {} {}", (is_test ? source.test_data : source.data).string(), kind,
+                     1 + (is_test ? sample - num_train : sample));
+}
+
 namespace {
 
-/// Makes a dataset of texts, encoded by the model's tokenizer.
-Dataset encoded(TextData text, const SampleOptions& options, ModelFolder& folder) {
+/// Makes a dataset of texts, encoded by the model's tokenizer. The first `num_train` texts are those of source.data.
+Dataset encoded(TextData text, const DataSource& source, int num_train, const SampleOptions& options,
+                ModelFolder& folder) {
   set_task(folder, Task::sequence_classification, text.label_names, text.problem_type);
   Dataset dataset{.task = Task::sequence_classification,
                   .problem_type = text.problem_type,
@@ -44,8 +52,9 @@ Dataset encoded(TextData text, const SampleOptions& options, ModelFolder& folder
   const int limit = longest(options, folder);
   const auto tokens_of = text_encoder(folder, limit), tokens_of_longer = text_encoder(folder, limit + 1);
   int num_cut = 0;
-  for (const std::string& one : text.texts) {
-    encoded.token_ids.push_back(tokens_of(one));
+  for (int i = 0; i < std::ssize(text.texts); ++i) {
+    const std::string& one = text.texts[i];
+    encoded.token_ids.push_back(with_place(place_of(source, num_train, i, "text"), [&] { return tokens_of(one); }));
     num_cut += std::ssize(encoded.token_ids.back()) == limit && std::ssize(tokens_of_longer(one)) > limit;
   }
   if (num_cut > 0)
@@ -75,7 +84,7 @@ Dataset labelled_texts(const DataSource& source, const SampleOptions& options, M
     text.targets.insert(text.targets.end(), test.targets.begin(), test.targets.end());
     text.notes.insert(text.notes.end(), test.notes.begin(), test.notes.end());
   }
-  Dataset dataset = encoded(std::move(text), options, folder);
+  Dataset dataset = encoded(std::move(text), source, num_train, options, folder);
   dataset.problem_type == ProblemType::single_label ? hold_out_by_label(source, num_train, dataset)
                                                     : hold_out_of_all(source, num_train, dataset);
   return dataset;
@@ -87,7 +96,8 @@ Dataset texts_to_score(const std::filesystem::path& data, const SampleOptions& o
   TextData text = read_texts_to_label(data, has_names ? labels_to_score(folder) : folder.label_names,
                                       columns_of(options), problem_type);
   std::vector<std::string> texts = text.texts;
-  Dataset dataset = encoded(std::move(text), options, folder);
+  const int size = static_cast<int>(texts.size());
+  Dataset dataset = encoded(std::move(text), {.data = data, .test_data = {}}, size, options, folder);
   dataset.items = std::move(texts);
   return dataset;
 }

@@ -21,4 +21,8 @@ int longest(const SampleOptions& options, const ModelFolder& folder, int usual =
 
 ColumnNames columns_of(const SampleOptions& options);
 
+/// Returns "FILE: KIND 3", the place of the sample with index `sample` among those of source.data, of which there are
+/// `num_train`, and then of source.test_data.
+std::string place_of(const DataSource& source, int num_train, int sample, const char* kind);
+
 }  // namespace frostpipe

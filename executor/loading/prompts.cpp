@@ -25,7 +25,7 @@ class Reader {
         std::visit([&](const auto& content) { return prompt_of(content, example.place); }, example.content);
     if (!prompt) return std::nullopt;
     prompt->place = example.place;
-    const std::vector<std::int32_t> ids = tokens_.written(prompt->text).ids;
+    const std::vector<std::int32_t> ids = with_place(example.place, [&] { return tokens_.written(prompt->text).ids; });
     prompt->ids.insert(prompt->ids.end(), ids.begin(), ids.end());
     return prompt;
   }
@@ -40,11 +40,7 @@ class Reader {
     }
     if (messages.empty()) return std::nullopt;
     const ChatTemplate& chat_template = require_template(template_, place, folder_.path);
-    try {
-      prompt.text = chat_template.prompt(messages);
-    } catch (const InvalidInput& error) {
-      throw InvalidInput(fmt::format("{}: {}", place, error.what()));
-    }
+    prompt.text = with_place(place, [&] { return chat_template.prompt(messages); });
     return prompt;
   }
 

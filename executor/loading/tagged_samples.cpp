@@ -17,8 +17,8 @@ std::vector<std::string> named_labels(const ModelFolder& folder) {
   return are_unnamed(folder.label_names) ? std::vector<std::string>() : folder.label_names;
 }
 
-/// Makes a dataset of sentences, encoded by the model's tokenizer.
-Dataset encoded(TaggedWords words, const std::filesystem::path& source, const SampleOptions& options,
+/// Makes a dataset of sentences, encoded by the model's tokenizer. The first `num_train` are those of source.data.
+Dataset encoded(TaggedWords words, const DataSource& source, int num_train, const SampleOptions& options,
                 ModelFolder& folder) {
   set_task(folder, Task::token_classification, words.label_names);
   const WordEncoder encoder = word_encoder(folder);
@@ -29,14 +29,17 @@ Dataset encoded(TaggedWords words, const std::filesystem::path& source, const Sa
                        std::to_string(most));
   EncodedData encoded{.token_ids = {}, .labels = {}};
   Dataset dataset{.task = Task::token_classification, .label_names = words.label_names};
-  int num_cut = 0;
-  for (const TaggedSentence& sentence : words.sentences) {
+  int num_cut_in_data = 0, num_cut_in_test = 0;
+  for (int i = 0; i < std::ssize(words.sentences); ++i) {
+    const TaggedSentence& sentence = words.sentences[i];
+    const std::string place = place_of(source, num_train, i, "sentence");
     std::vector<std::int32_t>& ids = encoded.token_ids.emplace_back(encoder.before);
     std::vector<int>& labels = encoded.token_labels.emplace_back(ids.size(), static_cast<int>(kIgnored));
     std::vector<int>& first_tokens = dataset.first_tokens.emplace_back(sentence.words.size(), -1);
     bool is_cut = false;
     for (std::size_t word = 0; word < sentence.words.size(); ++word) {
-      const std::vector<std::int32_t> tokens = encoder.tokens_of(sentence.words[word]);
+      const std::vector<std::int32_t> tokens =
+          with_place(place, [&] { return encoder.tokens_of(sentence.words[word]); });
       is_cut = is_cut || ids.size() + tokens.size() + encoder.after.size() > most;
       if (is_cut) break;
       if (tokens.empty()) continue;
@@ -45,15 +48,19 @@ Dataset encoded(TaggedWords words, const std::filesystem::path& source, const Sa
       labels.resize(ids.size(), static_cast<int>(kIgnored));
       if (!sentence.labels.empty()) labels[first_tokens[word]] = sentence.labels[word];
     }
-    num_cut += is_cut;
+    (i < num_train ? num_cut_in_data : num_cut_in_test) += is_cut;
     ids.insert(ids.end(), encoder.after.begin(), encoder.after.end());
     labels.resize(ids.size(), static_cast<int>(kIgnored));
   }
-  if (num_cut > 0)
-    dataset.notes.push_back(
-        fmt::format("{}: {} of {} sentences are longer than {} tokens; their last words are cut off, "
-                    "and count as predicted O when the model is tested",
-                    source.string(), num_cut, words.sentences.size(), most));
+  const auto note = [&](const std::filesystem::path& file, int num_cut, std::size_t num_all) {
+    if (num_cut > 0)
+      dataset.notes.push_back(
+          fmt::format("{}: {} of {} sentences are longer than {} tokens; their last words are cut off, "
+                      "and count as predicted O when the model is tested",
+                      file.string(), num_cut, num_all, most));
+  };
+  note(source.data, num_cut_in_data, num_train);
+  note(source.test_data, num_cut_in_test, words.sentences.size() - num_train);
   dataset.words = std::move(words);
   dataset.samples = std::make_unique<TokenSamples>(std::move(encoded));
   return dataset;
@@ -71,13 +78,15 @@ Dataset tagged_sentences(const DataSource& source, const SampleOptions& options,
     TaggedWords test = read_tagged_words_of(source.test_data, words.label_names, columns_of(options));
     std::ranges::move(test.sentences, std::back_inserter(words.sentences));
   }
-  Dataset dataset = encoded(std::move(words), source.data, options, folder);
+  Dataset dataset = encoded(std::move(words), source, num_train, options, folder);
   hold_out_of_all(source, num_train, dataset);
   return dataset;
 }
 
 Dataset sentences_to_score(const std::filesystem::path& data, const SampleOptions& options, ModelFolder& folder) {
-  return encoded(read_words_to_label(data, labels_to_score(folder), columns_of(options)), data, options, folder);
+  TaggedWords words = read_words_to_label(data, labels_to_score(folder), columns_of(options));
+  const int size = static_cast<int>(words.sentences.size());
+  return encoded(std::move(words), {.data = data, .test_data = {}}, size, options, folder);
 }
 
 }  // namespace frostpipe

@@ -74,6 +74,9 @@ TEST_F(DatasetTest, ASentencesLabelsStandOnTheFirstTokensOfItsWords) {
       << "a control character has no token, and the last words are cut off";
   ASSERT_EQ(dataset.notes.size(), 1u);
   EXPECT_NE(dataset.notes[0].find("1 of 2 sentences are longer than 7 tokens"), std::string::npos) << dataset.notes[0];
+  const auto shorter = file("short.conll", "a O\nbc B-X\n\na O\n\na O\n");
+  const Dataset tested = load_dataset({.data = shorter, .test_data = data}, {.max_tokens = 7}, folder);
+  EXPECT_EQ(tested.notes, dataset.notes) << "of the test data alone";
 }
 
 TEST_F(DatasetTest, TextsThatAreCutAreCounted) {
@@ -87,6 +90,26 @@ TEST_F(DatasetTest, TextsThatAreCutAreCounted) {
   EXPECT_EQ(notes_within(7), (std::vector<std::string>{}));
   EXPECT_EQ(notes_within(5),
             (std::vector<std::string>{"1 of 3 texts are cut after 5 tokens (--max-tokens, or what the model takes)"}));
+}
+
+// The model has a row less than the tokenizer has tokens.
+TEST_F(DatasetTest, TextsThatCannotBeEncodedAreNamed) {
+  Json config = test::reference_data("models_reference.json")["models"][0]["config"];
+  config["vocab_size"] = 5;
+  write_config(config);
+  file("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n");
+  file("added_tokens.json", R"({"<x>": 5})");
+  const auto refusal = [&](const std::filesystem::path& data, const std::filesystem::path& test) {
+    ModelFolder folder = open_model_folder(folder_);
+    return message_of([&] { load_dataset({.data = data, .test_data = test}, {}, folder); });
+  };
+  const std::string why = ": text: must have tokens of the model's 5 alone, is one with \"<x>\", number 5";
+  const auto texts = file("data.tsv", "text\tlabel\na\tx\na\ty\n"),
+             bad = file("bad.tsv", "text\tlabel\na\tx\n<x>\ty\n");
+  EXPECT_EQ(refusal(bad, {}), "bad.tsv: text 2" + why);
+  EXPECT_EQ(refusal(texts, bad), "bad.tsv: text 2" + why);
+  const auto words = file("data.conll", "a X\n\na O\n"), bad_words = file("bad.conll", "a X\n\n<x> O\n");
+  EXPECT_EQ(refusal(words, bad_words), "bad.conll: sentence 2" + why);
 }
 
 TEST_F(DatasetTest, TheFormOfRecordsTellsTheTask) {
@@ -133,7 +156,9 @@ TEST_F(DatasetTest, OfACausalModelIsNotTestedOnLabels) {
                                           " does, is texts or words with labels");
   EXPECT_EQ(refusal(prompts, text),
             "text.txt: must hold chats, prompts or texts, as " + prompts.string() + " does, is plain text");
-  EXPECT_EQ(refusal(text, prompts), "prompts.jsonl: must hold plain text, as " + text.string() + " does, is JSON");
+  const std::string like_text = ": must hold plain text (in a file that ends in .txt), as " + text.string() + " does";
+  EXPECT_EQ(refusal(text, prompts), "prompts.jsonl" + like_text + ", is JSON");
+  EXPECT_EQ(refusal(text, labels), "labels.tsv" + like_text + ", is another file");
   EXPECT_EQ(refusal(prompts, prompts), "no InvalidInput");
   EXPECT_EQ(refusal(text, text), "no InvalidInput");
 }
