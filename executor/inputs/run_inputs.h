@@ -19,10 +19,10 @@ struct RunInputs {
 };
 
 /// Collects the inputs: the plan and its cluster, the data and the model's files (JSON, Jinja, text, safetensors) by a
-/// hash of their contents; a data folder by a hash of its files' names and sizes, without hidden ones, and of the samples made from it;
-/// settings and options that affect the result by their values; for a rehearsal its profile and options. The profile by
-/// which rank 0 re-plans is not included, since the other ranks are told the result. Throws InvalidInput for a file
-/// that cannot be read.
+/// hash of their contents; a data folder by a hash of its files' names and sizes, without hidden ones, and of the
+/// samples made from it; settings and options that affect the result by their values; for a rehearsal its profile and
+/// options. The profile by which rank 0 re-plans is not included, since the other ranks are told the result. Throws
+/// InvalidInput for a file that cannot be read.
 RunInputs run_inputs(const TrainOptions& options, const RunSettings& settings);
 
 /// Does the same for the measurement of a profile: data, the model's files, and every option but the memory limit.
