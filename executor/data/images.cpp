@@ -7,7 +7,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string_view>
 #include <utility>
 

@@ -6,7 +6,6 @@
 #include <array>
 #include <limits>
 #include <map>
-#include <string_view>
 #include <utility>
 
 #include "base/error.h"

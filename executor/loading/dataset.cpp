@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <set>
 #include <span>
 
 #include "base/error.h"
-#include "base/error_values.h"
 #include "base/hash.h"
 #include "executor/data/chats/examples.h"
 #include "executor/data/records_json.h"

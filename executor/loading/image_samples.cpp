@@ -2,8 +2,6 @@
 
 #include <ATen/ops/empty.h>
 
-#include <algorithm>
-
 #include "base/hash.h"
 
 namespace frostpipe {

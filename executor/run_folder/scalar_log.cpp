@@ -1,12 +1,9 @@
 #include "executor/run_folder/scalar_log.h"
 
-#include <fmt/format.h>
-
 #include <bit>
 #include <boost/crc.hpp>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"

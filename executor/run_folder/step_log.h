@@ -1,6 +1,5 @@
 #pragma once
 #include <filesystem>
-#include <string>
 #include <vector>
 
 #include "plan/summary.h"

@@ -15,7 +15,6 @@
 #include "base/error_values.h"
 #include "base/json_reader.h"
 #include "base/read_table.h"
-#include "base/separated_values.h"
 #include "executor/data/chats/messages.h"
 #include "executor/data/records_json.h"
 #include "executor/data/text_file.h"

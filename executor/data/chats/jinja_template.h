@@ -3,7 +3,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "executor/data/chats/jinja_expression.h"
 #include "executor/data/chats/jinja_parts.h"

@@ -4,7 +4,6 @@
 #include <unicode/locid.h>
 #include <unicode/utext.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
