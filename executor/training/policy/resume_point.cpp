@@ -93,7 +93,11 @@ std::optional<Checkpoint> checkpoint_to_resume(const TrainOptions& options, cons
 }
 
 bool lies_in(const std::filesystem::path& root, const std::filesystem::path& folder) {
-  return std::filesystem::absolute(folder.parent_path()) == std::filesystem::absolute(root);
+  const auto canonical = [](const std::filesystem::path& path) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path));
+  };
+  const std::filesystem::path own = canonical(root);
+  return canonical(folder.parent_path()) == own || canonical(folder).parent_path() == own;
 }
 
 bool keep_checkpoints_up_to(const std::filesystem::path& found, int step, const std::filesystem::path& root) {

@@ -42,8 +42,8 @@ std::string stopped_early(const TrainOptions& options, int step, int num_steps, 
 NewestCheckpoint newest_checkpoint(const std::filesystem::path& root,
                                    const std::function<void(const std::string&)>& note);
 
-/// True if the checkpoint `folder` is directly below `root`. Compares absolute paths as texts: ".", ".." and links are
-/// not resolved.
+/// True if the checkpoint `folder` is directly below `root`, however the paths name them ("..", links): itself, or the
+/// folder to which it is a link.
 bool lies_in(const std::filesystem::path& root, const std::filesystem::path& folder);
 
 /// Removes the checkpoints below `root` that do not belong to a run that resumes from the checkpoint `found` of step

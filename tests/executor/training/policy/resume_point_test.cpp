@@ -114,6 +114,31 @@ TEST_F(ResumePointTest, CheckpointsAfterTheOneThatIsTakenGo) {
   EXPECT_THAT(steps_in(root), ElementsAre("step-00000004", "step-00000002"));
 }
 
+TEST_F(ResumePointTest, TheOneThatIsTakenStaysHoweverItIsNamed) {
+  const std::filesystem::path root = checkpoints_folder(options_);
+  write(4);
+  std::filesystem::create_directory_symlink(folder_ / "run", folder_ / "link");
+  std::filesystem::create_directory_symlink(checkpoint_path(root, 4), folder_ / "chosen");
+  for (const std::filesystem::path& name :
+       {std::filesystem::relative(checkpoint_path(root, 4)), folder_ / "./run/checkpoints/step-00000004",
+        folder_ / "run/../run/checkpoints/step-00000004", folder_ / "link/checkpoints/step-00000004",
+        folder_ / "chosen"}) {
+    EXPECT_TRUE(keep_checkpoints_up_to(name, 4, root)) << name;
+    EXPECT_THAT(steps_in(root), ElementsAre("step-00000004")) << name;
+  }
+  EXPECT_TRUE(keep_checkpoints_up_to(checkpoint_path(root, 4), 4, folder_ / "link/./checkpoints"));
+  EXPECT_THAT(steps_in(root), ElementsAre("step-00000004"));
+}
+
+TEST_F(ResumePointTest, ALinkAmongTheCheckpointsMayBeTaken) {
+  write(4, folder_ / "other");
+  const std::filesystem::path root = checkpoints_folder(options_);
+  std::filesystem::create_directories(root);
+  std::filesystem::create_directory_symlink(checkpoint_path(folder_ / "other", 4), checkpoint_path(root, 4));
+  EXPECT_TRUE(keep_checkpoints_up_to(checkpoint_path(root, 4), 4, root));
+  EXPECT_THAT(steps_in(root), ElementsAre("step-00000004"));
+}
+
 TEST_F(ResumePointTest, CheckpointsOfAnotherRunGo) {
   for (const int step : {2, 4}) write(step);
   write(3, folder_ / "other");
