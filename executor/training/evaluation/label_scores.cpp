@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -19,7 +20,9 @@ double mean_of(std::span<const double> values) {
          static_cast<double>(std::max<std::size_t>(1, values.size()));
 }
 
-/// Returns the ranks of the values, from 0; equal values share their mean rank.
+bool is_nan(double value) { return std::isnan(value); }
+
+/// Returns the ranks of the values, from 0; equal values share their mean rank. No value may be NaN.
 std::vector<double> ranks_of(std::span<const double> values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -91,10 +94,11 @@ double pearson_correlation(std::span<const double> a, std::span<const double> b)
     squares_b += (b[i] - mean_b) * (b[i] - mean_b);
   }
   const double scale = std::sqrt(squares_a * squares_b);
-  return scale > 0 ? std::clamp(products / scale, -1.0, 1.0) : 0;
+  return scale == 0 ? 0 : std::clamp(products / scale, -1.0, 1.0);
 }
 
 double spearman_correlation(std::span<const double> a, std::span<const double> b) {
+  if (std::ranges::any_of(a, is_nan) || std::ranges::any_of(b, is_nan)) return std::numeric_limits<double>::quiet_NaN();
   return pearson_correlation(ranks_of(a), ranks_of(b));
 }
 

@@ -12,7 +12,7 @@ namespace frostpipe {
 Score score_of_label_sets(const Dataset& dataset, const std::vector<int>& samples, const std::vector<double>& answers);
 
 /// Scores regression by the correlations of Pearson and of Spearman (equal numbers share their mean rank), which are 0
-/// if the labels or the predictions are constant, and by the mean squared error.
+/// if the labels or the predictions are constant, and by the mean squared error. If a prediction is NaN, all are NaN.
 Score score_of_numbers(const Dataset& dataset, const std::vector<int>& samples, const std::vector<double>& answers);
 
 /// Returns predictions_file() for labels in CSV.
@@ -29,7 +29,7 @@ struct F1 {
 };
 F1 f1_of(std::span<const Matches> samples);
 
-/// Both return 0 if `a` or `b` is constant. `a` and `b` must have the same length and no NaN.
+/// Both return NaN if there is a NaN, and else 0 if `a` or `b` is constant. `a` and `b` must have the same length.
 double pearson_correlation(std::span<const double> a, std::span<const double> b);
 double spearman_correlation(std::span<const double> a, std::span<const double> b);
 

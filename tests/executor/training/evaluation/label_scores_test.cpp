@@ -65,6 +65,18 @@ TEST(LabelScores, OfConstantNumbersAreNoCorrelation) {
   EXPECT_DOUBLE_EQ(spearman_correlation(other, std::vector<double>{1, 10, 100}), 1);
 }
 
+// Oracle: pearsonr and spearmanr of scipy.
+TEST(LabelScores, OfNumbersWithANaNAreNaN) {
+  const double nan = std::nan("");
+  const Dataset dataset = dataset_of(ProblemType::regression, {"LABEL_0"}, {{0}, {1}, {2}});
+  const Score score = score_of(dataset, {0, 1, 2}, {1, nan, 2});
+  EXPECT_TRUE(std::isnan(score.value));
+  EXPECT_TRUE(std::isnan(score.standard_error));
+  for (const NamedValue& other : score.others) EXPECT_TRUE(std::isnan(other.value)) << other.name;
+  EXPECT_TRUE(std::isnan(spearman_correlation(std::vector<double>{1, 2}, std::vector<double>{nan, nan})));
+  EXPECT_TRUE(std::isnan(pearson_correlation(std::vector<double>{1, 1}, std::vector<double>{1, nan})));
+}
+
 TEST(LabelScores, F1OfNothingIsNone) {
   EXPECT_EQ(f1_of(std::vector<Matches>{{0, 0, 0}}).value, 0);
   EXPECT_EQ(f1_of(std::vector<Matches>{}).standard_error, 0);
