@@ -153,10 +153,11 @@ struct InputsFound {
                                               // has, or "the whole model"
   std::vector<std::string> notes;             // possible mistakes in the data, or reasons for slowness here: sentences
                                               // for the user
-  /// An estimate from above of the largest file that training will write: the saved model, or a layer of a checkpoint
-  /// (then the path of their folder). "" and 0 in a rehearsal.
+  /// An estimate from above of the largest file that training will write: the saved model, or one of its files, or a
+  /// layer of a checkpoint (for these two the path of their folder). "" and 0 in a rehearsal.
   std::filesystem::path largest_file;
   Bytes largest_file_bytes = 0;
+  Bytes weights_bytes = 0;  // all weights in float32; 0 in a rehearsal
 };
 
 /// Checks model folder, data and plan without starting any rank, so that an error is reported once and not by every

@@ -254,7 +254,7 @@ ProcessNeeds needs_of(const TrainOptions& train, const InputsFound& found) {
   for (const Phase& phase : train.plan.phases) {
     for (const Bytes peak : phase.predicted.peak_memory_bytes) needs.memory_bytes = std::max(needs.memory_bytes, peak);
   }
-  needs.memory_bytes += found.largest_file_bytes;
+  needs.memory_bytes += found.weights_bytes;
   return needs;
 }
 

@@ -155,7 +155,7 @@ void train_rank(NetTrainCommandOptions& options, const OperatorPlan& plan, Membe
 /// twice the file of weights.
 ProcessNeeds needs_of(const OperatorPlan& plan, const InputsFound& found) {
   return {.num_ranks = static_cast<int>(plan.machine.devices.size()),
-          .memory_bytes = std::ranges::max(plan.predicted_memory_bytes) + 2 * found.largest_file_bytes,
+          .memory_bytes = std::ranges::max(plan.predicted_memory_bytes) + 2 * found.weights_bytes,
           .file_bytes = found.largest_file_bytes,
           .file = found.largest_file.string()};
 }

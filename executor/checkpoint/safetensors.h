@@ -14,6 +14,9 @@
 
 namespace frostpipe {
 
+/// Larger models are saved in several files of at most this size, or of one larger tensor, as transformers does.
+constexpr Bytes kMaxBytesOfWeightsFile = 5'000'000'000;
+
 /// One tensor of a safetensors file. `dtype` is the format's: "F32", "F64", "BF16", "I64", ...
 struct StoredTensor {
   std::string dtype;

@@ -62,6 +62,8 @@ InputsFound check_inputs(const TrainOptions& options) {
     LargestFile largest = largest_file(options, training_task->model());
     found.largest_file = std::move(largest.path);
     found.largest_file_bytes = largest.bytes;
+    for (const Layer& layer : training_task->model().layers)
+      found.weights_bytes += Bytes{sizeof(float)} * layer.parameter_count;
   }
   return found;
 }

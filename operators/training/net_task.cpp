@@ -122,7 +122,8 @@ InputsFound check_net_inputs(const TrainOptions& options) {
                     .starts_at_random = may_go_on(options) ? std::vector<std::string>{} : task->starts_at_random(),
                     .notes = dataset.notes,
                     .largest_file = options.output / "model/model.safetensors",
-                    .largest_file_bytes = Bytes{sizeof(float)} * num_parameters(folder.net)};
+                    .largest_file_bytes = Bytes{sizeof(float)} * num_parameters(folder.net),
+                    .weights_bytes = Bytes{sizeof(float)} * num_parameters(folder.net)};
   if (folder.dropout > 0)
     found.notes.push_back(
         fmt::format("{}: the dropout of its classifier, {} by config.json or by default, is not applied",

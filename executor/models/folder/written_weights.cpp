@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "base/files.h"
-#include "executor/checkpoint/safetensors.h"
 #include "executor/device/memory_meter.h"
 
 namespace frostpipe {

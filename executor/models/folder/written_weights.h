@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "executor/checkpoint/safetensors.h"
 #include "profiles/transformer/parameters.h"
 
 namespace frostpipe {
@@ -21,7 +22,7 @@ std::optional<SavedDType> find_saved_dtype(std::string_view word);
 
 struct SavedWeights {
   SavedDType dtype = SavedDType::kFloat32;
-  Bytes max_bytes_of_file = 5'000'000'000;  // larger models are written to several files with an index
+  Bytes max_bytes_of_file = kMaxBytesOfWeightsFile;  // larger models are written to several files with an index
 };
 
 /// Returns the shape in the file of one of the tensors that are stacked in `spec`.
