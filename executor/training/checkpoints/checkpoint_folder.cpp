@@ -65,6 +65,13 @@ void pass_on(const std::filesystem::path& file, Bytes bytes, int from, const std
   }
 }
 
+[[noreturn]] void refuse_to_replace(const std::filesystem::path& path, const std::string& host) {
+  throw InvalidInput(fmt::format(
+      "{}: on host {} it is a checkpoint of another run, or damaged, which the one of the other hosts would "
+      "replace. Move it to another folder there, and start the run again",
+      path.string(), host));
+}
+
 }  // namespace
 
 CheckpointFolder shared_checkpoint_folder(const std::filesystem::path& root, int world_size) {
@@ -119,7 +126,10 @@ void bring_checkpoint_together(const CheckpointFolder& folder, const std::filesy
   const std::vector<int> without_any = receivers_of("");
   const bool has_none = std::find(without_any.begin(), without_any.end(), self) != without_any.end();
   std::error_code ignored;
-  if (has_none) std::filesystem::remove_all(path, ignored);  // a folder of this name is damaged or of another run
+  if (has_none && lies_in(folder.root, path)) std::filesystem::remove_all(path, ignored);
+  const bool would_replace = has_none && std::filesystem::exists(path / kCheckpointManifest, ignored);
+  for (const std::string& place : communicator.gather(would_replace ? host_name() : ""))
+    if (!place.empty()) refuse_to_replace(path, place);
   for (const char* const name : {"plan.json", "run.json", "checkpoint.json"}) {
     if (without_any.empty()) break;
     const bool gives = self == checkpoint.manifest_rank;

@@ -34,8 +34,9 @@ CheckpointFolder checkpoint_folder_of(const std::filesystem::path& root, Communi
 
 /// Prepares a run that resumes from `from`, a checkpoint or a folder of them: copies the shares of that checkpoint, or
 /// of the newest one there, between the folders, so that each has all of it. A folder of the same step that is
-/// damaged or belongs to another run is replaced. Does nothing if there is no checkpoint. Must be called by all ranks.
-/// Throws InvalidInput, on all ranks alike, if there are checkpoints but none has every layer intact somewhere.
+/// damaged or belongs to another run is replaced if it is in `folder`. Does nothing if there is no checkpoint. Must be
+/// called by all ranks. Throws InvalidInput, on all ranks alike, if there are checkpoints but none has every layer
+/// intact somewhere, and if elsewhere than in `folder` another checkpoint would be replaced.
 void bring_checkpoint_together(const CheckpointFolder& folder, const std::filesystem::path& from,
                                Communicator& communicator);
 
