@@ -10,6 +10,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <ranges>
 
 #include "base/error.h"
 #include "base/error_values.h"
@@ -20,17 +21,17 @@
 namespace frostpipe {
 namespace {
 
-std::size_t bytes_of(const std::string& dtype) {
-  static const std::map<std::string, std::size_t> sizes{{"F64", 8}, {"I64", 8}, {"U64", 8},  {"F32", 4}, {"I32", 4},
+/// Returns the bytes of a value by dtype.
+const std::map<std::string, std::size_t>& bytes_of_dtypes() {
+  static const std::map<std::string, std::size_t> bytes{{"F64", 8}, {"I64", 8}, {"U64", 8},  {"F32", 4}, {"I32", 4},
                                                         {"U32", 4}, {"F16", 2}, {"BF16", 2}, {"I16", 2}, {"U16", 2},
                                                         {"I8", 1},  {"U8", 1},  {"BOOL", 1}};
-  const auto found = sizes.find(dtype);
-  return found == sizes.end() ? 0 : found->second;
+  return bytes;
 }
 
-/// Returns the bytes of a tensor; nothing if they overflow.
+/// Returns the bytes of a tensor of a known dtype; nothing if they overflow.
 std::optional<std::size_t> bytes_of(const std::string& dtype, const std::vector<std::int64_t>& shape) {
-  std::size_t bytes = bytes_of(dtype);
+  std::size_t bytes = bytes_of_dtypes().at(dtype);
   for (const std::int64_t extent : shape)
     if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes)) return std::nullopt;
   return bytes;
@@ -60,6 +61,11 @@ StoredTensor stored_tensor(const nlohmann::json& entry, std::span<const std::byt
   if (!entry.is_object()) throw InvalidInput(place, "must be an object of dtype, shape and data_offsets", shown(entry));
   const nlohmann::json& dtype = field(entry, "dtype", place);
   if (!dtype.is_string()) throw InvalidInput(place + ": dtype", "must be a string", shown(dtype));
+  if (!bytes_of_dtypes().contains(dtype))
+    throw InvalidInput(place + ": dtype",
+                       fmt::format("must be one of {} (save the model in one of these dtypes)",
+                                   fmt::join(std::views::keys(bytes_of_dtypes()), ", ")),
+                       shown(dtype));
   StoredTensor tensor{dtype.get<std::string>(), whole_numbers(entry, "shape", place), {}};
   const std::vector<std::int64_t> offsets = whole_numbers(entry, "data_offsets", place);
   if (offsets.size() != 2 || offsets[0] > offsets[1] || static_cast<std::size_t>(offsets[1]) > data.size())
@@ -82,7 +88,8 @@ StoredTensor stored_tensor(const nlohmann::json& entry, std::span<const std::byt
 std::pair<std::shared_ptr<const std::byte>, std::size_t> map_file(const std::filesystem::path& path) {
   const Descriptor file = open_regular_file(path);
   struct stat status {};
-  fstat(file.number(), &status);
+  if (fstat(file.number(), &status) != 0)
+    throw RuntimeFailure(fmt::format("{}: cannot be read: {}", path.string(), system_reason(errno)));
   const auto size = static_cast<std::size_t>(status.st_size);
   if (size == 0) throw InvalidInput(path.string(), "must be a safetensors file", "an empty file");
   void* const data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);

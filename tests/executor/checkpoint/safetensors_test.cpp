@@ -71,6 +71,10 @@ TEST_F(SafetensorsTest, FieldsOfOtherTypesAreNamedInOurOwnWords) {
   const std::string whole = "must be a list of whole numbers";
   using testing::HasSubstr;
   EXPECT_THAT(refusal("7", "[2]", "[0,8]"), HasSubstr("tensor w: dtype: must be a string, is 7"));
+  EXPECT_EQ(
+      refusal("\"F8_E4M3\"", "[8]", "[0,8]"),
+      "model.safetensors: tensor w: dtype: must be one of BF16, BOOL, F16, F32, F64, I16, I32, I64, I8, U16, U32, "
+      "U64, U8 (save the model in one of these dtypes), is \"F8_E4M3\"");
   EXPECT_THAT(refusal("\"F32\"", "2", "[0,8]"), HasSubstr("tensor w: shape: " + whole));
   EXPECT_THAT(refusal("\"F32\"", "{\"a\":2}", "[0,8]"), HasSubstr("tensor w: shape: " + whole));
   EXPECT_THAT(refusal("\"F32\"", "[-2]", "[0,8]"), HasSubstr("tensor w: shape: " + whole));
