@@ -8,8 +8,9 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstddef>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -68,8 +69,16 @@ std::optional<Bytes> free_shared_memory(const fs::path& root) {
 }
 
 int count_usable_cores() {
-  cpu_set_t cores;
-  return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 0;
+  constexpr int kMostCores = 1 << 20;
+  // The system refuses a set that is smaller than its own (EINVAL), whose size it does not tell.
+  for (int most = CPU_SETSIZE; most <= kMostCores; most *= 2) {
+    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> cores(CPU_ALLOC(most),
+                                                                 [](cpu_set_t* set) { CPU_FREE(set); });
+    const std::size_t bytes = CPU_ALLOC_SIZE(most);
+    if (sched_getaffinity(0, bytes, cores.get()) == 0) return CPU_COUNT_S(bytes, cores.get());
+    if (errno != EINVAL) break;
+  }
+  return 0;
 }
 
 std::optional<int> speed_of(const fs::path& root, const std::string& interface) {
