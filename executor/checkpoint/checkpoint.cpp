@@ -10,7 +10,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/error_values.h"
 #include "base/files.h"
+#include "base/parse_json.h"
 #include "executor/checkpoint/checkpoint_json.h"
 
 namespace frostpipe {
@@ -180,10 +182,13 @@ std::string to_text(const Checkpoint& checkpoint) {
 }
 
 Checkpoint checkpoint_from_text(const std::string& text) {
-  const json::Json texts = json::Json::parse(text);
-  Checkpoint checkpoint = checkpoint_of(texts.at(0), "survivor/checkpoint.json");
-  checkpoint.plan = plan_from_json(texts.at(1).get_ref<const std::string&>(), "survivor/plan.json");
-  checkpoint.run = run_from_json(texts.at(2).get_ref<const std::string&>(), "survivor/run.json");
+  const auto texts = parse_json<json::Json>(text, "survivor");
+  const auto is_text = [](const json::Json& one) { return one.is_string(); };
+  if (!texts.is_array() || texts.size() != 3 || !std::ranges::all_of(texts, is_text))
+    throw InvalidInput("survivor", "must be a list of 3 texts", shown(texts));
+  Checkpoint checkpoint = checkpoint_of(texts[0], "survivor/checkpoint.json");
+  checkpoint.plan = plan_from_json(texts[1].get_ref<const std::string&>(), "survivor/plan.json");
+  checkpoint.run = run_from_json(texts[2].get_ref<const std::string&>(), "survivor/run.json");
   checkpoint.folder.clear();
   return checkpoint;
 }

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
-#include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <map>
 #include <mutex>
@@ -35,8 +36,13 @@ void read_listing(const std::filesystem::path& path, std::map<std::string, Check
   for (const std::string_view part : lines_of(text)) {
     const std::string line(part);
     const std::size_t first = line.find(' '), second = line.rfind(' ');
-    files[line.substr(0, first)] = {line.substr(0, first), std::stoll(line.substr(first + 1, second - first - 1)),
-                                    line.substr(second + 1)};
+    CheckpointFile file{.name = line.substr(0, first), .bytes = 0, .hash = line.substr(second + 1)};
+    const char* const end = line.data() + std::min(second, line.size());
+    const char* const begin = line.data() + std::min(first + 1, line.size());
+    const auto [rest, error] = std::from_chars(begin, end, file.bytes);
+    if (first >= second || error != std::errc() || rest != end)
+      throw RuntimeFailure(fmt::format("{}: is damaged: its lines must be \"NAME BYTES HASH\"", path.string()));
+    files[file.name] = std::move(file);
   }
 }
 
@@ -96,6 +102,11 @@ struct CheckpointWriter::State {
     return std::nullopt;
   }
 
+  std::string reason_given() const {
+    const std::lock_guard lock(mutex);
+    return why_given_up;
+  }
+
   void write(CheckpointPart& part) {
     // No rank waits for the list of a rank that writes no layers, so that list might never be removed.
     if (part.layers.empty() && !part.manifest) return;
@@ -112,10 +123,7 @@ struct CheckpointWriter::State {
     waits_for_ranks = true;
     auto layers = wait_for_layers(folder, part.num_layers);
     waits_for_ranks = false;
-    if (!layers) {
-      const std::lock_guard lock(mutex);
-      throw RuntimeFailure(why_given_up);
-    }
+    if (!layers) throw RuntimeFailure(reason_given());
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
       if (entry.path().extension() == ".written") std::filesystem::remove(entry.path());
     }
@@ -126,7 +134,7 @@ struct CheckpointWriter::State {
     write_file_atomically(folder / "run.json", texts.run);
     write_file_atomically(folder / "checkpoint.json", texts.checkpoint);
     synchronize_folder(folder);
-    if (given_up) throw RuntimeFailure("a new rendezvous round begins");  // checked again after the slow part
+    if (given_up) throw RuntimeFailure(reason_given());  // checked again after the slow part
     publish_checkpoint(folder, whole);
     completed = part.step;
     keep_newest_checkpoints(root, keep, {held, completed_everywhere});

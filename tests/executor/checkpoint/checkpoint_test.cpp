@@ -43,6 +43,13 @@ TEST_F(CheckpointTest, FilesOfTwoRanksAreReadBack) {
   EXPECT_EQ(told.plan, written.plan);
 }
 
+TEST_F(CheckpointTest, ADamagedTextOfASurvivorIsRefused) {
+  const std::string text = to_text(small_checkpoint(7));
+  for (const std::string& damaged : {text.substr(0, text.size() / 2), std::string("{}"), std::string("[\"a\",\"b\"]"),
+                                     std::string("[1,2,3]"), std::string("[\"a\",\"b\",\"c\"]")})
+    EXPECT_THROW(checkpoint_from_text(damaged), InvalidInput) << damaged;
+}
+
 /// The checkpoint is whole or refused.
 bool loads(const std::filesystem::path& folder) {
   try {

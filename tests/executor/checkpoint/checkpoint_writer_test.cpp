@@ -146,6 +146,18 @@ TEST_F(CheckpointWriterTest, ALayerThatDoesNotComeCostsTheCheckpointAndNothingEl
   EXPECT_TRUE(loads(checkpoint_path(root_, 5)));
 }
 
+TEST_F(CheckpointWriterTest, ADamagedListOfAnotherRankIsNamed) {
+  for (const std::string_view line : {"layer-001.safetensors x 0123\n", "layer-001.safetensors\n", "a b\n", "a  b\n"}) {
+    file("step-00000004.part-0-0/rank-1.written", line);
+    CheckpointWriter writer(root_, 0, 2);
+    writer.start(
+        {.step = 4, .attempt = "0-0", .layers = {image(0, 4)}, .manifest = small_checkpoint(4), .num_layers = 2});
+    writer.finish(10);
+    EXPECT_THAT(writer.take_note().value_or(""),
+                HasSubstr("step-00000004.part-0-0/rank-1.written: is damaged: its lines must be \"NAME BYTES HASH\""));
+  }
+}
+
 TEST_F(CheckpointWriterTest, AFileThatCannotGrowIsSaid) {
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);
