@@ -5,7 +5,6 @@
 #include "base/error.h"
 
 namespace frostpipe {
-namespace {
 
 at::ScalarType scalar_type(const std::string& dtype, const std::string& place) {
   if (dtype == "F32") return at::kFloat;
@@ -15,8 +14,6 @@ at::ScalarType scalar_type(const std::string& dtype, const std::string& place) {
   if (dtype == "I64") return at::kLong;
   throw InvalidInput(place, "must have dtype F32, F64, BF16, F16 or I64", dtype);
 }
-
-}  // namespace
 
 at::Tensor mapped_tensor(const WeightFiles& files, const std::string& name, const std::vector<std::int64_t>& shape) {
   const StoredTensor& tensor = files.tensor(name, shape);

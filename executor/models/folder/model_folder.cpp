@@ -135,7 +135,8 @@ bool are_other_labels(const std::vector<std::string>& of_folder, const std::vect
 }
 
 std::string model_name(const std::filesystem::path& path, const std::string& config) {
-  const std::string given = name_or_path(config);
+  std::string given = name_or_path(config);
+  given.resize(given.find_last_not_of('/') + 1);
   return given.empty() ? std::filesystem::weakly_canonical(path).filename().string()
                        : given.substr(given.rfind('/') + 1);
 }
@@ -196,7 +197,7 @@ void load_layer(const ModelFolder& folder, const WeightFiles& files, int layer, 
   for (std::size_t i = 0; i < specs.size(); ++i) {
     ParameterSpec spec = specs[i];
     int drawn_as = layer;
-    if (is_tied(folder.config, spec) && !files.find(spec.names[0])) {
+    if (is_tied(folder.config, spec)) {  // even if the files have a matrix of its own, as in transformers
       spec.names = parameters_of(folder.config, 0).front().names;
       drawn_as = 0;
     }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -187,6 +188,35 @@ TEST_F(ModelFolderTest, AWrittenFolderHasTheWeightsThatItWasGiven) {
     for (int layer = 0; layer < num_layers(folder.config); ++layer)
       EXPECT_TRUE(at::equal(weights_in(written, layer), weights_in(folder, layer))) << "layer " << layer;
   }
+}
+
+/// As in transformers, which ties after loading.
+TEST_F(ModelFolderTest, ATiedHeadIsTheEmbeddingWhateverMatrixTheFilesHave) {
+  const Json& models = test::reference_data("models_reference.json")["models"];
+  Json recorded = *std::ranges::find_if(
+      models, [](const Json& one) { return one["config"]["architectures"][0] == "GPT2LMHeadModel"; });
+  const Json embedding = recorded["shapes"]["transformer.wte.weight"];
+  for (const int more_rows : {0, 8}) {
+    recorded["shapes"]["lm_head.weight"] = {embedding[0].get<int>() + more_rows, embedding[1]};
+    write_model(recorded);
+    const ModelFolder folder = open_model_folder(folder_);
+    ASSERT_GT(tied_parameter_count(folder.config), 0);
+    EXPECT_EQ(check_weights(folder, WeightFiles(folder_)), std::vector<std::string>{});
+    const auto parameter = [&](int layer, Role role) {
+      const std::vector<ParameterSpec> specs = parameters_of(folder.config, layer);
+      const LayerState state = make_layer_state(specs, {at::kFloat, at::kFloat}, at::kCPU, /*trains=*/false, 0);
+      load_layer(folder, WeightFiles(folder_), layer, /*seed=*/1, state);
+      const auto found = std::ranges::find(specs, role, &ParameterSpec::role);
+      return kept_parameters(state).at(found - specs.begin());
+    };
+    EXPECT_TRUE(at::equal(parameter(num_layers(folder.config) - 1, Role::classes), parameter(0, Role::words)));
+  }
+}
+
+TEST_F(ModelFolderTest, TheNameIsThatOfTheFolderInNameOrPath) {
+  EXPECT_EQ(model_name("folder", R"({"_name_or_path": "./my-bert/"})"), "my-bert");
+  EXPECT_EQ(model_name("folder", R"({"_name_or_path": "google/bert"})"), "bert");
+  EXPECT_EQ(model_name("folder", R"({"_name_or_path": "/"})"), "folder");
 }
 
 TEST_F(ModelFolderTest, NormsMayBeCalledGammaAndBeta) {
