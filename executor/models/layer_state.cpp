@@ -7,6 +7,7 @@
 #include <ATen/ops/zeros.h>
 #include <c10/util/accumulate.h>
 
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
@@ -218,11 +219,19 @@ std::vector<FlatRange> whole_ranges(const LayerState& state) {
   return ranges;
 }
 
+at::Tensor square_sum_of(const at::Tensor& values) {
+  at::Tensor sum;
+  for (const at::Tensor& piece : values.split(std::numeric_limits<int>::max())) {  // the most that a GPU's dot takes
+    const at::Tensor of_piece = at::dot(piece, piece).to(at::kDouble);
+    sum = sum.defined() ? sum + of_piece : of_piece;
+  }
+  return sum;
+}
+
 at::Tensor shared_square_sum(const LayerState& state) {
   at::Tensor sum = at::zeros({}, state.gradients.options().dtype(at::kDouble));
   for (const FlatRange& range : state.shared) {
-    const at::Tensor own = state.gradients.narrow(0, range.begin, range.count);
-    sum += at::dot(own, own).to(at::kDouble);
+    sum += square_sum_of(state.gradients.narrow(0, range.begin, range.count));
   }
   return sum;
 }
@@ -250,7 +259,7 @@ void TouchedGradients::clear() const {
 at::Tensor TouchedGradients::square_sum() const {
   at::Tensor sum;
   for (const at::Tensor& tensor : tensors_) {
-    const at::Tensor own = at::dot(tensor, tensor).to(at::kDouble);
+    const at::Tensor own = square_sum_of(tensor);
     sum = sum.defined() ? sum + own : own;
   }
   return sum;

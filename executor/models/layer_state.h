@@ -97,6 +97,10 @@ void update(const std::vector<LayerState*>& layers, const UpdateRule& rule);
 /// Returns the ranges of values that are the same on every tensor rank: all but `shared`.
 std::vector<FlatRange> whole_ranges(const LayerState& state);
 
+/// Returns the sum of squares of `values`, [n]; 2^31 values and more, which a GPU's dot product refuses, in pieces. []
+/// float64, on their device
+at::Tensor square_sum_of(const at::Tensor& values);
+
 /// Returns the sum of squares of the gradients that only this tensor rank has. [] float64, on their device
 at::Tensor shared_square_sum(const LayerState& state);
 

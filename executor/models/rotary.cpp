@@ -11,7 +11,10 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <iterator>
 #include <mutex>
 #include <numbers>
 #include <vector>
@@ -160,24 +163,22 @@ Frequencies frequencies_of(const Rotary& rotary, std::int64_t size, at::ScalarTy
 
 RotaryAngles rotary_angles(const Rotary& rotary, std::int64_t head_size, const at::Tensor& places, std::int64_t longest,
                            at::ScalarType type) {
-  constexpr std::int64_t kFirst = 2048;  // initial number of positions in a table
+  constexpr std::int64_t kFirst = 2048;  // number of positions in the shortest table
   static std::mutex mutex;
   static std::vector<Table> tables;
   at::Tensor cosine, sine;
   {
     const std::lock_guard lock(mutex);
     auto table = std::ranges::find_if(tables, [&](const Table& one) {
-      return one.rotary == rotary && one.head_size == head_size && one.device == places.device() && one.type == type;
+      return one.rotary == rotary && one.head_size == head_size && one.device == places.device() && one.type == type &&
+             one.cosine.size(0) >= longest;
     });
-    if (table == tables.end() || table->cosine.size(0) < longest) {
-      const std::int64_t size = std::max(kFirst, longest);
-      Table made = table_of(rotary, head_size, size, places.device(), type);
-      if (table == tables.end()) {
-        tables.push_back(std::move(made));
-        table = std::prev(tables.end());
-      } else {
-        *table = std::move(made);
-      }
+    if (table == tables.end()) {
+      // Captured CUDA graphs may read a shorter table, so it stays. With powers of 2, all together have at most twice
+      // the positions of the longest.
+      const auto size = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(longest)));
+      tables.push_back(table_of(rotary, head_size, std::max(kFirst, size), places.device(), type));
+      table = std::prev(tables.end());
     }
     cosine = table->cosine;
     sine = table->sine;

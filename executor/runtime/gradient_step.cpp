@@ -2,7 +2,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/dot.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/stack.h>
@@ -137,7 +136,7 @@ void GradientStep::reduce_tied() {
 at::Tensor GradientStep::square_sum(int layer, const TouchedGradients& touched) const {
   at::Tensor square_sum = coordinate_.tensor == 0 ? touched.square_sum() : shared_square_sum(parts_.layers.at(layer));
   if (parts_.tied_values > 0 && layer + 1 == static_cast<int>(parts_.model.layers.size()))
-    square_sum -= at::dot(tied_gradient(layer), tied_gradient(layer)).to(at::kDouble);  // counted with the embedding
+    square_sum -= square_sum_of(tied_gradient(layer));  // counted with the embedding
   return square_sum;
 }
 

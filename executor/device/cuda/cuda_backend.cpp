@@ -116,20 +116,25 @@ void explain_out_of_memory(const char* (*action)()) {
   });
 }
 
+/// Sets what must be set before the driver starts, and returns the number of the GPU that the rank uses. Throws
+/// RuntimeFailure if there is none.
+int choose_gpu(int local_rank, int replaced, bool is_alone) {
+  if (!is_alone) allow_concurrent_streams();
+  disable_nccl_watchdog();
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count == 0) {
+    int driver = 0;  // stays 0 if no driver is installed; CUDA's own reason ("insufficient") misleads then
+    cudaDriverGetVersion(&driver);
+    const std::string reason =
+        error == cudaSuccess || driver == 0 ? "" : std::string(" (") + cudaGetErrorString(error) + ")";
+    throw RuntimeFailure("device cuda: no CUDA device was found on this machine" + reason + "; use --device cpu");
+  }
+  return gpu_number(local_rank, replaced, count);
+}
+
 class CudaDevice final : public ComputeDevice {
  public:
-  CudaDevice(int local_rank, int replaced, bool is_alone, const char* (*action)()) {
-    if (!is_alone) allow_concurrent_streams();
-    disable_nccl_watchdog();
-    int count = 0;
-    if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count == 0) {
-      int driver = 0;  // stays 0 if no driver is installed; CUDA's own reason ("insufficient") misleads then
-      cudaDriverGetVersion(&driver);
-      const std::string reason =
-          error == cudaSuccess || driver == 0 ? "" : std::string(" (") + cudaGetErrorString(error) + ")";
-      throw RuntimeFailure("device cuda: no CUDA device was found on this machine" + reason + "; use --device cpu");
-    }
-    index_ = static_cast<c10::DeviceIndex>(gpu_number(local_rank, replaced, count));
+  CudaDevice(int gpu, bool is_alone, const char* (*action)()) : index_(static_cast<c10::DeviceIndex>(gpu)) {
     at::set_num_threads(1);
     at::globalContext().lazyInitDevice(at::kCUDA);  // initializes LibTorch's allocator for the calls below
     c10::cuda::set_device(index_);
@@ -232,7 +237,7 @@ class CudaDevice final : public ComputeDevice {
     allocator::setMemoryFraction(std::min(1.0, held / total), index_);
   }
 
-  c10::DeviceIndex index_ = 0;
+  c10::DeviceIndex index_;
   bool is_alone_ = false;
   std::optional<Bytes> limit_;
   std::vector<at::cuda::CUDAEvent> marks_;
@@ -247,11 +252,12 @@ class CudaDevice final : public ComputeDevice {
 /// The other parameters are those of make_device() there. `action` returns what the rank is doing, for errors.
 extern "C" frostpipe::ComputeDevice* frostpipe_make_cuda_device(int local_rank, int replaced, bool is_alone,
                                                                 const char* (*action)()) {
+  const int gpu = frostpipe::choose_gpu(local_rank, replaced, is_alone);
   try {
-    return new frostpipe::CudaDevice(local_rank, replaced, is_alone, action);
+    return new frostpipe::CudaDevice(gpu, is_alone, action);
   } catch (const c10::Error& error) {  // the device exists but cannot be used: busy, broken, exclusive
     const std::string text = error.what_without_backtrace();
-    throw frostpipe::RuntimeFailure("device cuda: device " + std::to_string(local_rank) + ": " +
+    throw frostpipe::RuntimeFailure("device cuda: device " + std::to_string(gpu) + ": " +
                                     text.substr(0, text.find('\n')));
   }
 }
