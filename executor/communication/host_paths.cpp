@@ -4,12 +4,14 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
 #include "base/error.h"
+#include "base/system_reason.h"
 #include "executor/communication/store_exchange.h"
 #include "executor/elastic/addresses.h"
 
@@ -65,7 +67,9 @@ std::string failure_to_connect(const RankEnvironment& self, const std::vector<En
 
 void require_paths_between_hosts(const RankEnvironment& self, const std::string& address, c10d::TCPStore& store) {
   const Descriptor endpoint = bound_socket(address, 0);
-  listen(endpoint.number(), self.world_size);
+  if (listen(endpoint.number(), self.world_size) != 0)
+    throw RuntimeFailure(
+        fmt::format("{} of host {} cannot be listened on: {}", address, host_name(), system_reason(errno)));
   const std::vector<Endpoint> endpoints = exchange_endpoints(
       self, store,
       {.host = host_identity(address), .host_name = host_name(), .address = address, .port = port_of(endpoint)});

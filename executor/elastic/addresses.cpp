@@ -260,7 +260,7 @@ Descriptor bound_socket(const std::string& address, int port) {
   const SocketAddress& place = resolved.addresses.front();
   Descriptor socket(::socket(place.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int yes = 1;
-  setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (socket.is_open()) setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (!socket.is_open() || bind(socket.number(), place.get(), place.size) != 0) {
     throw RuntimeFailure(fmt::format("{} of host {} cannot be listened on: {}", with_port(address, port), host_name(),
                                      system_reason(errno)));
