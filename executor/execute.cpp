@@ -1,6 +1,5 @@
 #include "executor/execute.h"
 
-#include <optional>
 #include <string_view>
 
 #include "base/error.h"

@@ -12,7 +12,6 @@
 #include <future>
 #include <mutex>
 #include <optional>
-#include <stdexcept>
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>

@@ -1,7 +1,6 @@
 #include "executor/communication/hosts.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <span>
 #include <string>
 

@@ -5,7 +5,6 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
-#include <algorithm>
 #include <memory>
 #include <span>
 #include <torch/csrc/distributed/c10d/Backend.hpp>

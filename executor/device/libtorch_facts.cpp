@@ -5,7 +5,6 @@
 #include <link.h>
 
 #include <filesystem>
-#include <string_view>
 
 #include "base/error.h"
 #include "executor/device/cuda_module.h"

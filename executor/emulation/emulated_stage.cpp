@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
 
 #include "base/error.h"
 #include "executor/emulation/shrunk_model.h"

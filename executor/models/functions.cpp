@@ -10,8 +10,6 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <optional>
 
 #include "base/error.h"

@@ -11,7 +11,6 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <algorithm>
 #include <limits>
 #include <optional>
 #include <vector>

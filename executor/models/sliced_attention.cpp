@@ -9,7 +9,6 @@
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <vector>

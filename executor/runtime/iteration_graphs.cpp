@@ -3,8 +3,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 
-#include <utility>
-
 #include "plan/schedule.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"

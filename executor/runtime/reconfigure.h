@@ -1,6 +1,5 @@
 #pragma once
 #include <map>
-#include <string>
 
 #include "executor/communication/communicator.h"
 #include "executor/models/layer_state.h"

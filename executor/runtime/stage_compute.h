@@ -4,8 +4,6 @@
 #include <compare>
 #include <map>
 #include <memory>
-#include <span>
-#include <vector>
 
 #include "base/error.h"
 #include "executor/communication/tensor_parallel.h"

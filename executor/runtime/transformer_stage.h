@@ -1,6 +1,5 @@
 #pragma once
 #include <map>
-#include <optional>
 
 #include "executor/cache/activation_cache.h"
 #include "executor/communication/tensor_parallel.h"

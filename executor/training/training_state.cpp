@@ -1,7 +1,5 @@
 #include "executor/training/training_state.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/files.h"

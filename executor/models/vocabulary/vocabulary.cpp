@@ -6,8 +6,6 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros_like.h>
 
-#include <tuple>
-
 namespace frostpipe {
 namespace {
 

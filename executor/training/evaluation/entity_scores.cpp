@@ -1,7 +1,6 @@
 #include "executor/training/evaluation/entity_scores.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <map>
 #include <span>
