@@ -204,7 +204,7 @@ TEST_F(ModelFolderTest, ATiedHeadIsTheEmbeddingWhateverMatrixTheFilesHave) {
     EXPECT_EQ(check_weights(folder, WeightFiles(folder_)), std::vector<std::string>{});
     const auto parameter = [&](int layer, Role role) {
       const std::vector<ParameterSpec> specs = parameters_of(folder.config, layer);
-      const LayerState state = make_layer_state(specs, {at::kFloat, at::kFloat}, at::kCPU, /*trains=*/false, 0);
+      LayerState state = make_layer_state(specs, {at::kFloat, at::kFloat}, at::kCPU, /*trains=*/false, 0);
       load_layer(folder, WeightFiles(folder_), layer, /*seed=*/1, state);
       const auto found = std::ranges::find(specs, role, &ParameterSpec::role);
       return kept_parameters(state).at(found - specs.begin());
