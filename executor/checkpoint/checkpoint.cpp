@@ -213,30 +213,23 @@ std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& r
   return found;
 }
 
-void read_whole_checkpoint(const std::filesystem::path& folder) {
-  const Checkpoint checkpoint = read_checkpoint(folder);
+Checkpoint read_whole_checkpoint(const std::filesystem::path& folder) {
+  Checkpoint checkpoint = read_checkpoint(folder);
   for (int layer = 0; layer < num_layers(checkpoint); ++layer) open_layer(checkpoint, layer);
-}
-
-NewestFolder newest_whole_folder(const std::filesystem::path& root,
-                                 const std::function<void(const std::filesystem::path&)>& read) {
-  NewestFolder result;
-  for (const std::filesystem::path& folder : checkpoints_in(root)) {
-    try {
-      read(folder);
-      result.folder = folder;
-      return result;
-    } catch (const InvalidInput& error) {
-      result.passed_over.push_back(error.what());
-    }
-  }
-  return result;
+  return checkpoint;
 }
 
 NewestCheckpoint newest_whole_checkpoint(const std::filesystem::path& root) {
-  NewestFolder newest = newest_whole_folder(root, read_whole_checkpoint);
-  return {.checkpoint = newest.folder.empty() ? std::nullopt : std::optional(read_checkpoint(newest.folder)),
-          .passed_over = std::move(newest.passed_over)};
+  NewestCheckpoint newest;
+  for (const std::filesystem::path& folder : checkpoints_in(root)) {
+    try {
+      newest.checkpoint = read_whole_checkpoint(folder);
+      break;
+    } catch (const InvalidInput& error) {
+      newest.passed_over.push_back(error.what());
+    }
+  }
+  return newest;
 }
 
 void keep_newest_checkpoints(const std::filesystem::path& root, int count, const std::set<int>& held) {

@@ -1,7 +1,6 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -108,16 +107,8 @@ SafetensorsFile open_layer(const Checkpoint& checkpoint, int layer);
 /// Returns the checkpoints in a run's folder by their names, the newest first. They may be damaged.
 std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& root);
 
-/// Throws InvalidInput unless every byte of the checkpoint is as it was written.
-void read_whole_checkpoint(const std::filesystem::path& folder);
-
-struct NewestFolder {
-  std::filesystem::path folder;          // the newest one that `read` accepts; "" = none
-  std::vector<std::string> passed_over;  // why newer ones were rejected
-};
-/// Calls `read` for each checkpoint, the newest first, until it accepts one. It rejects one by throwing InvalidInput.
-NewestFolder newest_whole_folder(const std::filesystem::path& root,
-                                 const std::function<void(const std::filesystem::path&)>& read);
+/// Reads a checkpoint and all its layers. Throws InvalidInput unless every byte is as it was written.
+Checkpoint read_whole_checkpoint(const std::filesystem::path& folder);
 
 struct NewestCheckpoint {
   std::optional<Checkpoint> checkpoint;  // the newest one whose every byte is as it was written

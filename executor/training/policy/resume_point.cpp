@@ -2,25 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "base/error.h"
 #include "base/files.h"
 
 namespace frostpipe {
-namespace {
-
-void say_what_is_passed_over(const std::vector<std::string>& reasons,
-                             const std::function<void(const std::string&)>& note) {
-  for (const std::string& reason : reasons) note(fmt::format("a checkpoint is skipped: {}", reason));
-}
-
-}  // namespace
 
 std::filesystem::path checkpoints_folder(const TrainOptions& options) { return options.output / "checkpoints"; }
 
 NewestCheckpoint newest_checkpoint(const std::filesystem::path& root,
                                    const std::function<void(const std::string&)>& note) {
   NewestCheckpoint newest = newest_whole_checkpoint(root);
-  say_what_is_passed_over(newest.passed_over, note);
+  for (const std::string& reason : newest.passed_over) note(fmt::format("a checkpoint is skipped: {}", reason));
   return newest;
 }
 
@@ -41,33 +36,6 @@ bool may_go_on(const TrainOptions& options) {
   return is_one(from) || std::any_of(begin(entries), end(entries), is_one);
 }
 
-std::filesystem::path whole_checkpoint_to_resume(const TrainOptions& options,
-                                                 const std::function<void(const std::filesystem::path&)>& read,
-                                                 const std::function<void(const std::string&)>& note) {
-  remove_unfinished_checkpoints(checkpoints_folder(options));
-  for (const std::filesystem::path& folder : {options.output, options.output / "model"})
-    remove_unfinished_files(folder);
-  const std::filesystem::path from = folder_to_resume(options);
-  if (from.empty()) return {};
-  if (options.resume != "auto" && !std::filesystem::exists(from))
-    throw InvalidInput("--resume", "must name a folder that exists", from.string());
-  if (std::filesystem::exists(from / kCheckpointManifest)) {
-    read(from);
-    return from;
-  }
-  const NewestFolder newest = newest_whole_folder(from, read);
-  say_what_is_passed_over(newest.passed_over, note);
-  if (newest.folder.empty() && options.resume != "auto")
-    throw InvalidInput("--resume", "must name a whole checkpoint, or a folder of such", from.string());
-  if (newest.folder.empty() && !newest.passed_over.empty()) {
-    throw InvalidInput(
-        fmt::format("{}: holds a run that has not ended, and no checkpoint of it is whole. Start over with --resume "
-                    "no, which removes them",
-                    from.string()));
-  }
-  return newest.folder;
-}
-
 void require_same_settings(const RunSettings& saved, const RunSettings& now, const std::filesystem::path& folder) {
   const auto difference = first_difference(saved, now);
   if (!difference) return;
@@ -83,12 +51,37 @@ std::string stopped_early(const TrainOptions& options, int step, int num_steps, 
                      checkpoint_is_written ? how : "its checkpoint is missing, see above");
 }
 
+namespace {
+
+/// Does the same as checkpoint_to_resume(), but does not compare settings.
+std::optional<Checkpoint> whole_checkpoint_to_resume(const TrainOptions& options,
+                                                     const std::function<void(const std::string&)>& note) {
+  remove_unfinished_checkpoints(checkpoints_folder(options));
+  for (const std::filesystem::path& folder : {options.output, options.output / "model"})
+    remove_unfinished_files(folder);
+  const std::filesystem::path from = folder_to_resume(options);
+  if (from.empty()) return std::nullopt;
+  if (options.resume != "auto" && !std::filesystem::exists(from))
+    throw InvalidInput("--resume", "must name a folder that exists", from.string());
+  if (std::filesystem::exists(from / kCheckpointManifest)) return read_whole_checkpoint(from);
+  NewestCheckpoint newest = newest_checkpoint(from, note);
+  if (!newest.checkpoint && options.resume != "auto")
+    throw InvalidInput("--resume", "must name a whole checkpoint, or a folder of such", from.string());
+  if (!newest.checkpoint && !newest.passed_over.empty()) {
+    throw InvalidInput(
+        fmt::format("{}: holds a run that has not ended, and no checkpoint of it is whole. Start over with --resume "
+                    "no, which removes them",
+                    from.string()));
+  }
+  return std::move(newest.checkpoint);
+}
+
+}  // namespace
+
 std::optional<Checkpoint> checkpoint_to_resume(const TrainOptions& options, const RunSettings& settings,
                                                const std::function<void(const std::string&)>& note) {
-  const std::filesystem::path folder = whole_checkpoint_to_resume(options, read_whole_checkpoint, note);
-  if (folder.empty()) return std::nullopt;
-  Checkpoint found = read_checkpoint(folder);
-  require_same_settings(found.settings, settings, folder);
+  std::optional<Checkpoint> found = whole_checkpoint_to_resume(options, note);
+  if (found) require_same_settings(found->settings, settings, found->folder);
   return found;
 }
 

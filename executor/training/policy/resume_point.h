@@ -25,12 +25,6 @@ bool may_go_on(const TrainOptions& options);
 std::optional<Checkpoint> checkpoint_to_resume(const TrainOptions& options, const RunSettings& settings,
                                                const std::function<void(const std::string&)>& note);
 
-/// Does the same as checkpoint_to_resume(), but returns the checkpoint's folder ("" if the run begins at step 0) and
-/// does not compare settings. `read` must throw InvalidInput if the checkpoint in a folder is not intact.
-std::filesystem::path whole_checkpoint_to_resume(const TrainOptions& options,
-                                                 const std::function<void(const std::filesystem::path&)>& read,
-                                                 const std::function<void(const std::string&)>& note);
-
 /// Throws InvalidInput if the checkpoint in `folder` is of a run with other settings.
 void require_same_settings(const RunSettings& saved, const RunSettings& now, const std::filesystem::path& folder);
 
