@@ -57,6 +57,7 @@ WorkerPool::Events WorkerPool::poll(Nanoseconds now_ns) {
     if (start_again_ns_[device] && steady_now_ns() >= *start_again_ns_[device]) start_again(device, events);
     if (!workers_[device]) continue;
     while (const auto message = workers_[device]->receive()) handle(device, *message, now_ns, events);
+    workers_[device]->send_orders();
     if (workers_[device]->is_gone()) {
       lose(device, "was lost", events);
     } else if (is_stuck(device)) {
@@ -177,10 +178,8 @@ bool WorkerPool::order(BatchOrder order, const BatchBuffer& buffer) {
     reserved_.device_until[device] += reservation.compute_ns;
   }
   order.ordered_ns = steady_now_ns();
-  workers_[device]->orders.push_back({.batch = order.batch,
-                                      .first_ns = order.ordered_ns,
-                                      .planned_ns = reserved_.planned_ns(static_cast<int>(order.lengths.size()))});
-  workers_[device]->send(order, buffer);  // if the worker is gone, poll() finds the batch among its orders
+  // If the worker is gone, poll() finds the batch among its orders.
+  workers_[device]->order(order, buffer, reserved_.planned_ns(static_cast<int>(order.lengths.size())));
   return true;
 }
 

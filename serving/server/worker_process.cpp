@@ -12,6 +12,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// Enough for a worker to have its next batch whenever it has reported one.
+constexpr std::size_t kMaxSentOrders = 32;
+
 }  // namespace
 
 WorkerProcess::WorkerProcess(const std::vector<std::string>& command, const PartitionLoad& load,
@@ -31,9 +34,20 @@ WorkerProcess::~WorkerProcess() {
   waitpid(pid_, nullptr, 0);
 }
 
-bool WorkerProcess::send(const BatchOrder& order, const BatchBuffer& buffer) {
-  const bool is_new = known_buffers_.insert(order.buffer).second;
-  return channel_.send(to_text({.order = order}), is_new ? buffer.descriptor() : -1);
+void WorkerProcess::order(const BatchOrder& order, const BatchBuffer& buffer, Nanoseconds planned_ns) {
+  orders.push_back({.batch = order.batch, .first_ns = order.ordered_ns, .planned_ns = planned_ns});
+  unsent_.push_back({order, buffer.descriptor()});
+  send_orders();
+}
+
+void WorkerProcess::send_orders() {
+  while (!unsent_.empty() && orders.size() - unsent_.size() < kMaxSentOrders) {
+    const auto& [order, descriptor] = unsent_.front();
+    const bool is_new = !known_buffers_.contains(order.buffer);
+    if (!channel_.send(to_text({.order = order}), is_new ? descriptor : -1)) return;
+    known_buffers_.insert(order.buffer);
+    unsent_.pop_front();
+  }
 }
 
 std::optional<FromWorker> WorkerProcess::receive() {

@@ -31,18 +31,27 @@ class WorkerProcess {
 
   pid_t pid() const { return pid_; }
   int descriptor() const { return channel_.descriptor(); }
-  /// Returns false if the worker is gone, or has read nothing for so long that the channel is full.
-  bool send(const BatchOrder& order, const BatchBuffer& buffer);
+  /// Orders a batch after those in `orders`, and appends it there. The order is sent once few enough of those before it
+  /// are left, since the channel holds only some hundreds. The buffer's descriptor must stay open until then.
+  void order(const BatchOrder& order, const BatchBuffer& buffer, Nanoseconds planned_ns);
+  /// Sends the orders that may be sent. Must be called after `orders` has lost one, and now and then besides.
+  void send_orders();
   /// Returns the next message, if there is one; nothing if the worker is gone.
   std::optional<FromWorker> receive();
   bool is_gone() const { return channel_.closed(); }
 
   bool is_loaded = false;
-  std::deque<OrderedBatch> orders;
+  std::deque<OrderedBatch> orders;  // not reported yet, in their order
 
  private:
+  struct UnsentOrder {
+    BatchOrder order;
+    int descriptor = -1;  // of the buffer
+  };
+
   pid_t pid_;
   ControlChannel channel_;
+  std::deque<UnsentOrder> unsent_;  // the last of `orders`
   std::set<int> known_buffers_;
 };
 

@@ -137,6 +137,14 @@ TEST_F(PlanServerTest, AWorkerHasTheThreadsThatItsDeviceClassSays) {
   EXPECT_EQ(answers(of_one, 4, kAskThreads), std::vector<double>{1});
 }
 
+// The channel to a worker holds some 280 orders. Each of two workers gets about 400 at once.
+TEST_F(PlanServerTest, MoreBatchesThanAChannelHoldsAreAnswered) {
+  PlanServer server(plan_, options());
+  ASSERT_TRUE(server.wait_until_loaded(30'000 * test::kMs));
+  EXPECT_EQ(answers(server, 800), std::vector<double>{1});
+  EXPECT_EQ(notes().find("did not answer"), std::string::npos) << notes();
+}
+
 // The folder is overwritten, then a worker is lost: the other one goes on, until a new plan makes all workers load it.
 TEST_F(PlanServerTest, AnswersAreNeverOfTwoModels) {
   PlanServer server(plan_, options());
