@@ -86,6 +86,7 @@ void add_simulate_options(CLI::App& command, SimulateOptions& options) {
               "Also predict the plan with these changes (listed below), several of them joined by commas. Each --set "
               "is a row beside the unchanged plan")
           ->type_name("CHANGES")
+          ->allow_extra_args(false)  // PLAN may follow
           ->take_all();
   CLI::Option* const lose =
       command

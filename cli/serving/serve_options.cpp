@@ -18,6 +18,7 @@ void add_serve_options(CLI::App& command, ServeOptions& options) {
           "--heads, give NAME=FOLDER for each of the fine-tuned models that share their first layers, or "
           "MODEL=NAME=FOLDER; all of them answer every request")
       ->type_name("[NAME=]FOLDER")
+      ->allow_extra_args(false)  // PLAN may follow
       ->take_all();
   command
       .add_option(

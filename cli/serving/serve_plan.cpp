@@ -80,12 +80,16 @@ void replace_plan(PlanServer& server, const ServeOptions& options) {
   }
 }
 
-void wait_until_loaded(PlanServer& server, const Signals& signals) {
+/// Waits for the workers. A SIGHUP that comes meanwhile has its effect afterwards.
+void wait_until_loaded(PlanServer& server, const ServeOptions& options, const Signals& signals) {
+  bool is_replaced = false;
   while (!server.wait_until_loaded(kLookEveryNs)) {
     const int signal = signals.next(0);
     if (signal == SIGINT || signal == SIGTERM)
       throw RuntimeFailure("was ended before all workers had loaded their part of the model");
+    is_replaced = is_replaced || signal == SIGHUP;
   }
+  if (is_replaced) replace_plan(server, options);
 }
 
 /// Returns how long the service has lasted.
@@ -216,7 +220,7 @@ std::string serve_plan(const ServeOptions& options, const OpenModel& open_model)
                     {.worker_command = worker_command(options),
                      .open_models = [&](const ServingPlan& read) { return servable_models(options, read, open_model); },
                      .note = [](const std::string& note) { print_note(note); }});
-  wait_until_loaded(server, signals);
+  wait_until_loaded(server, options, signals);
   print_note(fmt::format("{} {} loaded", server.workers().size(),
                          server.workers().size() == 1 ? "worker has" : "workers have"));
   note_limits(server);

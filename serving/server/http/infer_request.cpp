@@ -123,8 +123,8 @@ const std::string& name_among(const Json& object, const Place& place, const std:
 /// Reads the tensor of a client's request, whose rows become requests to the model.
 class TensorReader {
  public:
-  TensorReader(const Json& tensor, const Place& place, const RequestForm& form)
-      : tensor_(tensor), place_(place), form_(form) {}
+  TensorReader(const Json& tensor, const Place& place, const RequestForm& form, const std::function<void()>& look)
+      : tensor_(tensor), place_(place), form_(form), look_(look) {}
 
   std::vector<RequestInput> rows() const {
     require_fields(tensor_, place_, {"name", "shape", "datatype", "data"}, {"parameters"});
@@ -139,7 +139,11 @@ class TensorReader {
     require_datatype({"BYTES"});
     std::vector<RequestInput> rows(shape("[rows]", {0})[0]);
     each_element({rows.size()}, [&](const Json& element, const Place& at, std::size_t row) {
+      look_();
       const std::string& text = json::read_string(element, at);
+      if (text.size() > kMaxTextBytes)
+        throw InvalidInput(at.text(), fmt::format("must have at most {} bytes", kMaxTextBytes),
+                           fmt::format("one of {}", text.size()));
       rows[row].tokens = form_.tokens_of(text);
       // A shorter text is not tokenized twice.
       rows[row].is_cut = std::cmp_greater_equal(rows[row].tokens.size(), form_.max_tokens) && form_.is_cut(text);
@@ -240,6 +244,7 @@ class TensorReader {
   const Json& tensor_;
   const Place& place_;
   const RequestForm& form_;
+  const std::function<void()>& look_;
 };
 
 const Json& list(const Json& object, const Place& place) {
@@ -277,7 +282,7 @@ InferRequest read_infer_request(std::string_view body, const RequestForm& form, 
     throw InvalidInput(inputs.text(), "must be one tensor, whose rows are answered one by one",
                        fmt::format("{} tensors", tensors.size()));
   const Place only(inputs, std::size_t{0});
-  request.rows = TensorReader(tensors[0], only, form).rows();
+  request.rows = TensorReader(tensors[0], only, form, look).rows();
   return request;
 }
 

@@ -18,6 +18,8 @@ struct InferRequest {
 };
 
 inline constexpr std::size_t kMaxRows = kMaxRequestsAtOnce;
+/// Limit for a text, so that tokenizing it takes less than a second.
+inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 20;
 /// Limit for all objects of a request together. The protocol uses some twenty keys; others are parameters.
 inline constexpr std::size_t kMaxKeys = 1024;
 
@@ -25,8 +27,8 @@ inline constexpr std::size_t kMaxKeys = 1024;
 /// [{"name", "parameters"?}]}. Throws InvalidInput that names place, rule and value if the body is not JSON, or the
 /// model has no such inputs or outputs. Parameters are ignored, except those of the binary tensor extension, which is
 /// refused. A request with more than kMaxKeys keys, or many more values than the form allows, is refused during
-/// parsing, so that time and memory are linear in the body. `look` is called now and then during parsing and may throw
-/// to stop it.
+/// parsing, so that time and memory are linear in the body. `look` is called now and then during parsing, and before
+/// each text is tokenized; it may throw to stop.
 InferRequest read_infer_request(
     std::string_view body, const RequestForm& form, const std::function<void()>& look = [] {});
 

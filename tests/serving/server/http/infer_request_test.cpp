@@ -54,6 +54,22 @@ TEST(InferRequest, TextsBecomeTokensAndAllOutputsAreGivenWhereNoneIsNamed) {
             R"({"name":"probability","datatype":"FP64","shape":[2],"data":[0.25,0.16666666666666666]}]})");
 }
 
+TEST(InferRequest, ATextIsOfOneMebibyteAtMostAndEachOneCanBeStopped) {
+  const auto body = [](std::size_t size) {
+    return R"({"inputs":[{"name":"text","shape":[2],"datatype":"BYTES","data":["ab",")" + std::string(size, 'a') +
+           R"("]}]})";
+  };
+  EXPECT_NO_THROW(read_infer_request(body(1 << 20), test::text_form()));
+  EXPECT_THAT([&] { read_infer_request(body((1 << 20) + 1), test::text_form()); },
+              testing::ThrowsMessage<InvalidInput>(
+                  "request.inputs[0].data[1]: must have at most 1048576 bytes, is one of 1048577"));
+  int looks = 0;
+  const auto stop = [&] {
+    if (++looks == 2) throw RuntimeFailure("stopped");
+  };
+  EXPECT_THROW(read_infer_request(body(2), test::text_form(), stop), RuntimeFailure) << "before the second text";
+}
+
 TEST(InferRequest, ATextWithMoreTokensThanTheModelTakesIsMarkedAsCut) {
   const InferRequest request = read_infer_request(
       R"({"inputs":[{"name":"text","shape":[3],"datatype":"BYTES","data":["a","12345678","123456789"]}]})",
