@@ -132,14 +132,18 @@ std::vector<ServedModelRun> in_rows(const std::vector<ServedAndSimulated>& model
 
 std::string served_text(Nanoseconds served_ns, const std::vector<ServedAndSimulated>& models) {
   const std::vector<ServedModelRun> rows = in_rows(models);
-  std::string text = fmt::format("served for {}\n\n", format_duration(served_ns));
+  std::string text = fmt::format("served for {}\n", format_duration(served_ns));
+  if (const Nanoseconds window_ns = models.front().served.window_ns; window_ns < served_ns)
+    text += fmt::format("the figures are those of the newest plan, in the last {}\n", format_duration(window_ns));
+  text += "\n";
   text += models_table(rows) + "\n" + pools_table(rows);
   const std::string losses = losses_text(rows);
   return losses.empty() ? text : text + "\n" + losses;
 }
 
-std::string served_json(Nanoseconds served_ns, const std::vector<ServedAndSimulated>& models) {
-  nlohmann::ordered_json json = {{"format", "frostpipe.serving_run"}, {"version", 1}, {"window_ns", served_ns}};
+std::string served_json(const std::vector<ServedAndSimulated>& models) {
+  nlohmann::ordered_json json = {
+      {"format", "frostpipe.serving_run"}, {"version", 1}, {"window_ns", models.front().served.window_ns}};
   json["models"] = nlohmann::ordered_json::array();
   for (const auto& [served, simulated] : models) {
     nlohmann::ordered_json model = serving_run_json(served, summarize(served));
@@ -238,10 +242,10 @@ std::string serve_plan(const ServeOptions& options, const OpenModel& open_model)
   const std::vector<ServedAndSimulated> models = with_simulated(server.plan(), server.finish_run(served_ns));
   if (!options.output.empty()) {
     const std::filesystem::path folder = options.output;
-    write_named_file(folder / "serving_run.json", served_json(served_ns, models));
+    write_named_file(folder / "serving_run.json", served_json(models));
     write_named_file(folder / "report.html", serving_report(models, options.plan));
   }
-  return options.format == "json" ? served_json(served_ns, models) : served_text(served_ns, models);
+  return options.format == "json" ? served_json(models) : served_text(served_ns, models);
 }
 
 }  // namespace frostpipe

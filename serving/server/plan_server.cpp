@@ -206,9 +206,10 @@ std::vector<ServingRun> PlanServer::finish_run(Nanoseconds window_ns) {
   std::unique_lock lock(mutex_);
   if (!run_end_ns_) end_run_at(run_begin_ns_ + window_ns);
   changed_.wait(lock, [&] { return arrivals_.empty() && service_->is_idle() && old_.empty(); });
+  const Nanoseconds begin_ns = std::max(run_begin_ns_, service_->begin_ns);
   std::vector<ServingRun> runs;
   for (const auto& model : service_->models)
-    runs.push_back(since(run_begin_ns_ - service_->begin_ns, model->run(window_ns)));
+    runs.push_back(since(begin_ns - service_->begin_ns, model->run(run_begin_ns_ + window_ns - begin_ns)));
   return runs;
 }
 

@@ -60,8 +60,9 @@ class PlanServer final : public ServedModels {
   /// Begins the run whose results finish_run() returns. The time that workers compute counts until `window_ns` after
   /// this call; if that is not known yet, until the end of the window that finish_run() gets.
   void begin_run(std::optional<Nanoseconds> window_ns = std::nullopt);
-  /// Returns the results of the newest plan's models for the requests since begin_run(), in the plan's order. Waits
-  /// until all have been answered.
+  /// Returns the results of the newest plan's models for the requests since begin_run() or since the plan took over,
+  /// whichever is later, in the plan's order. Their window ends `window_ns` after begin_run(). Waits until all have
+  /// been answered.
   std::vector<ServingRun> finish_run(Nanoseconds window_ns);
 
  private:

@@ -168,6 +168,23 @@ TEST_F(PlanServerTest, AnswersAreNeverOfTwoModels) {
   EXPECT_EQ(answers(server, 20), std::vector<double>{2});
 }
 
+TEST_F(PlanServerTest, TheFiguresOfARunAreThoseOfTheNewestPlanSinceItTookOver) {
+  PlanServer server(plan_, options());
+  ASSERT_TRUE(server.wait_until_loaded(30'000 * test::kMs));
+  server.begin_run();
+  answers(server, 5);
+  std::this_thread::sleep_for(100ms);
+  server.replace(plan_);
+  ASSERT_TRUE(becomes_true([&] { return notes().find("requests go to them from now on") != notes().npos; })) << notes();
+  answers(server, 4);
+  const std::vector<ServingRun> runs = server.finish_run(60'000 * test::kMs);
+  ASSERT_EQ(runs.size(), 1U);
+  EXPECT_EQ(runs[0].requests.size(), 4U);
+  EXPECT_LT(runs[0].window_ns, 59'900 * test::kMs);
+  EXPECT_GT(runs[0].window_ns, 0);
+  for (const ServedRequest& request : runs[0].requests) EXPECT_GE(request.arrival_ns, 0);
+}
+
 // While the models of a plan are opened, another plan is requested.
 TEST_F(PlanServerTest, OfTwoPlansAtOnceOneIsRefused) {
   PlanServer* running = nullptr;
