@@ -24,6 +24,7 @@
 #include "plan/plan_paths.h"
 #include "plan/run_length.h"
 #include "planner/auto_zero_bubble_plan.h"
+#include "planner/memory_reserve.h"
 #include "planner/plan_request.h"
 #include "profiles/device_type.h"
 #include "profiles/join_profiles.h"
