@@ -141,8 +141,8 @@ class TensorReader {
     each_element({rows.size()}, [&](const Json& element, const Place& at, std::size_t row) {
       look_();
       const std::string& text = json::read_string(element, at);
-      if (text.size() > kMaxTextBytes)
-        throw InvalidInput(at.text(), fmt::format("must have at most {} bytes", kMaxTextBytes),
+      if (text.size() > kMaxRequestTextBytes)
+        throw InvalidInput(at.text(), fmt::format("must have at most {} bytes", kMaxRequestTextBytes),
                            fmt::format("one of {}", text.size()));
       rows[row].tokens = form_.tokens_of(text);
       // A shorter text is not tokenized twice.

@@ -19,7 +19,7 @@ struct InferRequest {
 
 inline constexpr std::size_t kMaxRows = kMaxRequestsAtOnce;
 /// Limit for a text, so that tokenizing it takes less than a second.
-inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 20;
+inline constexpr std::size_t kMaxRequestTextBytes = std::size_t{1} << 20;
 /// Limit for all objects of a request together. The protocol uses some twenty keys; others are parameters.
 inline constexpr std::size_t kMaxKeys = 1024;
 
