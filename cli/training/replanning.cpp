@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "cli/plans/replan_text.h"
@@ -13,8 +14,11 @@
 namespace frostpipe {
 namespace {
 
+/// Returns the options of re-planning. They allow a cache only if the run may have opened one, see RendezvousRound.
 PlanOptions options_of(const TrainOptions& train, int steps_per_epoch) {
   PlanOptions options = replan_options(train.plan, train.freeze.options, steps_per_epoch);
+  const bool is_planned = std::ranges::any_of(train.plan.phases, [](const Phase& phase) { return phase.cache.on; });
+  options.use_cache = options.use_cache && (is_planned || train.freeze.rule != FreezePolicy::Rule::plan);
   if (train.freeze.rule == FreezePolicy::Rule::fixed)
     options.forecast = forecast_fixed(train.freeze.fixed_layers, options.num_steps, train.freeze.options);
   return options;

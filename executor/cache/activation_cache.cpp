@@ -49,13 +49,14 @@ class ActivationCache::Reader {
 
 ActivationCache::ActivationCache(ActivationStore* store, std::vector<CacheableSample> samples,
                                  std::vector<int> slot_of_sample, std::int64_t hidden_size, at::ScalarType stored,
-                                 at::TensorOptions compute)
+                                 at::TensorOptions compute, CacheCounts counts)
     : store_(store),
       samples_(std::move(samples)),
       slot_of_sample_(std::move(slot_of_sample)),
       hidden_size_(hidden_size),
       stored_(stored),
       compute_(compute),
+      counts_(std::move(counts)),
       reader_(std::make_unique<Reader>()) {}
 
 ActivationCache::~ActivationCache() { reader_->forget(); }

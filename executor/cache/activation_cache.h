@@ -45,9 +45,9 @@ struct CacheCounts {
 class ActivationCache {
  public:
   /// `samples` are all samples, by number. `store` must outlive the cache; null if no sample has a slot.
-  /// `slot_of_sample` gives the sample's number in the store, -1 if it has no slot.
+  /// `slot_of_sample` gives the sample's number in the store, -1 if it has no slot. `counts` are those to go on from.
   ActivationCache(ActivationStore* store, std::vector<CacheableSample> samples, std::vector<int> slot_of_sample,
-                  std::int64_t hidden_size, at::ScalarType stored, at::TensorOptions compute);
+                  std::int64_t hidden_size, at::ScalarType stored, at::TensorOptions compute, CacheCounts counts = {});
   ~ActivationCache();
 
   /// Sets the boundary at which entries are written from now on; its layer must not be before that of the last one.

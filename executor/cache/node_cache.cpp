@@ -125,7 +125,8 @@ NodeCache::NodeCache(const NodeCacheOptions& options, std::vector<CacheableSampl
     std::fill(slot_of_sample.begin(), slot_of_sample.end(), -1);
   }
   view_ = std::make_unique<ActivationCache>(store_.get(), std::move(all_samples), std::move(slot_of_sample),
-                                            options.hidden_size, stored, options.compute);
+                                            options.hidden_size, stored, options.compute,
+                                            earlier ? earlier->view().counts() : CacheCounts());
 }
 
 NodeCache::~NodeCache() = default;

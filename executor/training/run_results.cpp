@@ -38,14 +38,15 @@ void describe(const RunContext& run, int world_size, double wall_seconds, Traini
 }
 
 /// Returns a text on what is kept of a run whose results cannot be written.
-std::string kept_of(const TrainOptions& options) {
+std::string kept_of(const TrainOptions& options, bool model_is_saved) {
+  if (model_is_saved)
+    return fmt::format("the trained model is saved in {}, but not all figures of the run",
+                       (options.output / "model").string());
   const std::vector<std::filesystem::path> checkpoints = checkpoints_in(checkpoints_folder(options));
-  return checkpoints.empty()
-             ? "the trained model is lost: the run has written no checkpoint (--checkpoint-every)"
-             : fmt::format(
-                   "the trained model is not saved, but {} is kept: make room, and the same command goes on "
-                   "from there",
-                   checkpoints.front().string());
+  if (checkpoints.empty()) return "the trained model is lost: the run has written no checkpoint (--checkpoint-every)";
+  return fmt::format(
+      "the trained model is not saved, but {} is kept: make room, and the same command{} goes on from there",
+      checkpoints.front().string(), options.resume == "auto" ? "" : " with --resume auto");
 }
 
 }  // namespace
@@ -63,19 +64,21 @@ void write_results(const RunContext& run, RendezvousRound& round, TrainingState&
   if (round.is_first()) {  // unfinished files are left if an earlier rank 0 was lost at this point
     for (const std::filesystem::path& part : {folder, folder / "model"}) remove_unfinished_files(part);
   }
+  bool model_is_saved = false;
   try {
     round.session().save(state.embeddings_are_tied, folder / "model");
     if (!round.is_first()) return;
+    model_is_saved = std::filesystem::exists(folder / "model");  // a rehearsal saves none
     run.training_task->complete(executed, state.summary, whole_run);
     write_file_atomically(executed_path, to_json(executed));
     write_file_atomically(folder / "trace.json", to_chrome_trace(whole_run));
-    for (const std::filesystem::path& part : {folder / "model", folder})  // a rehearsal saves no model
-      if (std::filesystem::exists(part)) synchronize_folder(part);
+    if (model_is_saved) synchronize_folder(folder / "model");
+    synchronize_folder(folder);
     write_file_atomically(folder / "summary.json", to_json(state.summary));
   } catch (const PeerLost&) {
     throw;  // Trainer::finish() is then repeated without that rank
   } catch (const RuntimeFailure& error) {
-    throw RuntimeFailure(fmt::format("{}; {}", error.what(), kept_of(run.options)));
+    throw RuntimeFailure(fmt::format("{}; {}", error.what(), kept_of(run.options, model_is_saved)));
   }
 }
 

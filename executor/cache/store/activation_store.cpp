@@ -50,12 +50,14 @@ class ActivationStore::File {
   explicit File(int descriptor) : descriptor_(descriptor) {}
 
   int descriptor() const { return descriptor_.number(); }
-  /// Reserves space. Returns 0 or an errno value.
+  /// Reserves space. Returns 0, or an errno value; then the file has no space.
   int reserve(Bytes bytes) const {
     int error = 0;
     do {
       error = bytes > 0 ? posix_fallocate(descriptor(), 0, bytes) : 0;
     } while (error == EINTR);
+    // Some file systems keep what they have allocated until the disk was full.
+    if (error != 0 && ftruncate(descriptor(), 0) != 0) return errno;
     return error;
   }
   bool read_at(Bytes offset, std::span<std::byte> to) const {

@@ -1,5 +1,7 @@
 #include "executor/training/policy/accuracy_gate.h"
 
+#include <algorithm>
+
 namespace frostpipe {
 
 bool AccuracyGate::needs_baseline(const Phase& current, const Phase& next) const {
@@ -16,9 +18,12 @@ AccuracyGate::Verdict AccuracyGate::judge(double accuracy) const {
 }
 
 void delay_changes(TrainingPlan& plan, int back_to, int step) {
-  for (Phase& phase : plan.phases) {
-    if (phase.from_step >= back_to) phase.from_step += step - back_to;
-  }
+  const auto freezes_too_early = [&](const Phase& before, const Phase& phase) {
+    return phase.from_step >= back_to && phase.first_trainable_layer > before.first_trainable_layer;
+  };
+  const auto before = std::ranges::adjacent_find(plan.phases, freezes_too_early);
+  if (before == plan.phases.end()) return;
+  for (auto phase = before + 1; phase != plan.phases.end(); ++phase) phase->from_step += step - back_to;
 }
 
 }  // namespace frostpipe

@@ -45,8 +45,8 @@ class AccuracyGate {
   std::optional<Baseline> baseline_;
 };
 
-/// Adapts the plan of a run that goes back from `step` to `back_to` because a freeze is undone: changes at `back_to` or
-/// later are delayed by the difference, so that nothing freezes before `step` again.
+/// Adapts the plan of a run that goes back from `step` to `back_to` because a freeze is undone: the first freeze at
+/// `back_to` or later and all changes after it are delayed by the difference, so that nothing freezes before `step`.
 void delay_changes(TrainingPlan& plan, int back_to, int step);
 
 }  // namespace frostpipe

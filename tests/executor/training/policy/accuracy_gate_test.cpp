@@ -71,5 +71,20 @@ TEST(DelayChanges, LaterFreezesAreDelayedByTheStepsThatTheRunGoesBack) {
   EXPECT_EQ(plan.phases[2].from_step, 70);
 }
 
+// A freeze before the first step, and one at the step at which the run went on with another layout.
+TEST(DelayChanges, ThePhaseThatRunsIsNotDelayedIfItBeganAtTheSameStep) {
+  TrainingPlan plan{.phases = {frozen_up_to(0, 0), frozen_up_to(3, 60)}};
+  delay_changes(plan, 0, 10);
+  EXPECT_EQ(plan.phases[0].from_step, 0);
+  EXPECT_EQ(plan.phases[1].from_step, 70);
+  plan.phases = {frozen_up_to(3, 0), frozen_up_to(3, 40), frozen_up_to(5, 60)};
+  delay_changes(plan, 40, 50);
+  EXPECT_EQ(plan.phases[1].from_step, 40);
+  EXPECT_EQ(plan.phases[2].from_step, 70);
+  plan.phases = {frozen_up_to(3, 40)};
+  delay_changes(plan, 40, 50);
+  EXPECT_EQ(plan.phases[0].from_step, 40) << "nothing freezes later";
+}
+
 }  // namespace
 }  // namespace frostpipe
