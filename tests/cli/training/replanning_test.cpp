@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "planner/make_plan.h"
 #include "tests/planner/two_blocks.h"
 
@@ -88,6 +90,36 @@ TEST(Replanning, AfterALossUsesTheDevicesThatAreLeft) {
   ASSERT_FALSE(answer.phases.empty());
   EXPECT_EQ(num_ranks(answer.phases.front().layout), 1);
   EXPECT_EQ(answer.explanation, "");  // there was no choice
+}
+
+// Reading a cached activation takes 10 ns, computing it 1,000 per layer. Of two ranks one is lost at step 10, when all
+// but the head freeze; there are five epochs to come.
+TEST(Replanning, AfterALossUsesACacheOnlyInARunThatHasOne) {
+  test::SyntheticLayer layer{.frozen_forward_ns = 1000, .output_activation_bytes = 8};
+  Profile profile = test::synthetic_profile(2, {layer});
+  profile.workload = {.name = "w",
+                      .num_samples = 80,
+                      .tokens = test::kSyntheticTokens,
+                      .longest_tokens = test::kSyntheticTokens,
+                      .global_batch_size = 8};
+  profile.cache = CacheSpeed{.read = {10, 0}, .write = {10, 0}};
+  TrainOptions train = run_of(PlanMethod::pipetransformer, Rule::plan);
+  train.plan.num_steps = 60;
+  train.plan.cache.memory_bytes = 1 << 20;
+  const auto uses_cache = [&] {
+    ReplanRequest request = freeze_of(train);
+    request.first_trainable_layer = 5;
+    request.layout_is_lost = true;
+    request.logical_ranks = {1};
+    const ReplanAnswer answer = make_recovery(
+        train, OnLoss::replan, [&] { return profile; }, [] { return test::free_cluster(2); }, kStepsPerEpoch)(request);
+    return std::ranges::any_of(answer.phases, [](const Phase& phase) { return phase.cache.on; });
+  };
+  EXPECT_FALSE(uses_cache()) << "no phase of the plan uses one, so none was opened";
+  train.plan.phases.push_back(train.plan.phases.front());
+  train.plan.phases.back().from_step = 30;
+  train.plan.phases.back().cache.on = true;
+  EXPECT_TRUE(uses_cache());
 }
 
 TEST(Replanning, AfterALossLeavesTheReserveOfThePlanFree) {
