@@ -101,9 +101,8 @@ void add_recovery_options(CLI::App& command, CommonTrainOptions& options) {
       ->capture_default_str();
   command
       .add_option("--accuracy-guard", options.accuracy_tolerance,
-                  "Take a freeze back, and freeze later and (except with --freeze plan) less at a time, if the test "
-                  "accuracy falls by more than X "
-                  "percentage points after it. Default: accuracy is not watched")
+                  "Take a freeze back, and freeze later and less, if the test accuracy falls by more than X percentage "
+                  "points after it. Default: accuracy is not watched")
       ->check(finite_range(0, 100))
       ->type_name("X");
 }

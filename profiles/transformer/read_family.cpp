@@ -152,10 +152,13 @@ std::int64_t key_value_heads(const ConfigFields& fields, const TransformerConfig
 
 void read_heads(const ConfigFields& fields, TransformerConfig& config) {
   config.num_key_value_heads = key_value_heads(fields, config);
-  if (config.num_attention_heads % config.num_key_value_heads != 0)
+  if (config.num_attention_heads % config.num_key_value_heads != 0) {
+    const bool is_given = !fields.given("num_key_value_heads").is_null();
     throw InvalidInput(fields.place("num_key_value_heads"),
-                       fmt::format("must divide num_attention_heads ({})", config.num_attention_heads),
-                       std::to_string(config.num_key_value_heads));
+                       fmt::format("must {}divide num_attention_heads ({})", is_given ? "" : "be given and ",
+                                   config.num_attention_heads),
+                       fmt::format("{}{}", config.num_key_value_heads, is_given ? "" : " if it is missing"));
+  }
   const std::int64_t default_size = config.family == Family::qwen3 ? 128 : 256;
   if (has_head_size_of_its_own(config.family)) {
     config.head_size = fields.positive("head_dim", default_size);

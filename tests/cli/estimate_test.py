@@ -117,7 +117,8 @@ class EstimateTest(CliTest):
         """Oracle, computed by hand: each of two replicas has half of each layer's 4 experts, of 3 matrices of 64 x
         128."""
         self.write("moe.json", {"model_type": "mixtral", "hidden_size": 64, "num_hidden_layers": 4, "vocab_size": 100,
-                                "num_attention_heads": 4, "intermediate_size": 128, "num_local_experts": 4})
+                                "num_attention_heads": 4, "num_key_value_heads": 4, "intermediate_size": 128,
+                                "num_local_experts": 4})
         profile = ("profile", "--like", "moe.json", "--nproc-per-node", 4, "--global-batch", 16, "--tokens", 64,
                    "--cluster", "c.json")
         self.run_tool(*profile, "--expert-parallel", 2, "-o", "shared.json")

@@ -132,7 +132,8 @@ class SimulateLossTest(CliTest):
     def test_experts_that_only_the_lost_rank_held_are_not_rerouted(self):
         """Two replicas have half of the experts each, so nobody else has the lost half; of four, another one has it."""
         self.write("moe.json", {"model_type": "mixtral", "hidden_size": 64, "num_hidden_layers": 4, "vocab_size": 100,
-                                "num_attention_heads": 4, "intermediate_size": 128, "num_local_experts": 4})
+                                "num_attention_heads": 4, "num_key_value_heads": 4, "intermediate_size": 128,
+                                "num_local_experts": 4})
         for replicas, is_rerouted in ((2, False), (4, True)):
             self.run_tool("profile", "--like", "moe.json", "--nproc-per-node", 2 * replicas, "--tokens", 64,
                           "--expert-parallel", 2, "--cluster", "cluster.json", "-o", "profile.json")

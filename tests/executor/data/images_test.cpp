@@ -92,9 +92,7 @@ TEST_F(ImagesTest, CifarErrorsNameTheRecord) {
   EXPECT_EQ(message_for(file("data.bin", cifar_record({"1"}, 0) + "x" + cifar_record({"1"}, 0))),
             "data.bin: a CIFAR file must have a multiple of 3073 (CIFAR-10) or 3074 bytes (CIFAR-100), is 6147");
   EXPECT_EQ(message_for(folder_ / "missing.bin"), "missing.bin: cannot be read: No such file or directory");
-  EXPECT_EQ(message_for("/dev/zero"),
-            "/dev/zero: must be a folder of images or a binary file of CIFAR, is neither "
-            "file nor folder");
+  EXPECT_EQ(message_for("/dev/zero"), "/dev/zero: must be a folder of images or a binary file of CIFAR, is neither");
 }
 
 TEST_F(ImagesTest, ASizeThatFitsBothKindsOfCifarIsDecidedByTheNames) {

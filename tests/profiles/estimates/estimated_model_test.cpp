@@ -195,8 +195,8 @@ TEST(KnownModels, GoThroughTheExpertsThatAreChosen) {
 TEST(ModelFromConfig, RefusesExpertsThatNoTokenCanHave) {
   EXPECT_THAT(refusal_of([] {
                 model_from_config(R"({"model_type": "mixtral", "hidden_size": 64, "num_hidden_layers": 2,
-     "num_attention_heads": 4, "intermediate_size": 64, "num_local_experts": 4, "num_experts_per_tok": 5,
-     "vocab_size": 100})",
+     "num_attention_heads": 4, "num_key_value_heads": 4, "intermediate_size": 64, "num_local_experts": 4,
+     "num_experts_per_tok": 5, "vocab_size": 100})",
                                   "config.json", 0);
               }),
               HasSubstr("config.json: num_experts_per_tok: must be at most num_local_experts (4), is 5"));

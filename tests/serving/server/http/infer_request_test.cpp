@@ -62,7 +62,7 @@ TEST(InferRequest, ATextIsOfOneMebibyteAtMostAndEachOneCanBeStopped) {
   EXPECT_NO_THROW(read_infer_request(body(1 << 20), test::text_form()));
   EXPECT_THAT([&] { read_infer_request(body((1 << 20) + 1), test::text_form()); },
               testing::ThrowsMessage<InvalidInput>(
-                  "request.inputs[0].data[1]: must have at most 1048576 bytes, is one of 1048577"));
+                  "request: inputs[0].data[1]: must have at most 1048576 bytes, is one of 1048577"));
   int looks = 0;
   const auto stop = [&] {
     if (++looks == 2) throw RuntimeFailure("stopped");
