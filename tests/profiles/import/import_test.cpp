@@ -165,7 +165,8 @@ TEST_F(ImportSailor, RefusesKeysThatNumberNothing) {
   EXPECT_THAT(error(R"({"1": {"1": {"0": [1, 2, 3], "2000000000": [1, 2, 3]}}})"), HasSubstr("is \"2000000000\""));
   for (const char* const holes : {R"({"1": [1, 2, 3], "2": [1, 2, 3]})", R"({"0": [1, 2, 3], "9000": [1, 2, 3]})"})
     EXPECT_THAT(error(R"({"1": {"1": )" + std::string(holes) + "}}"), HasSubstr("must have the layers 0 to 1"));
-  EXPECT_THAT(error(R"({"1": {"4": )" + layers + "}}"), HasSubstr("OPT: must have layer sizes for a tensor-parallel size"));
+  EXPECT_THAT(error(R"({"1": {"4": )" + layers + "}}"),
+              HasSubstr("OPT: must have layer sizes for a tensor-parallel size"));
 }
 
 TEST(ImportProfile, RefusesWhatNoProfileHoldsAndNamesTheNode) {
