@@ -313,7 +313,7 @@ class BadPlanTest(BadInputTest):
                 schedule="Interleaved1F1B", virtual_stages=2, num_micro_batches=5, partition=partition),
              ["phases[0].schedule: schedule Interleaved1F1B", "a multiple of the rounds", "4 or 6", "is 5"]),
             (lambda plan: plan.update(version=2) or plan["phases"][0].update(schedule="TeraPipe", token_slices=[16]),
-             ["phases[0].token_slices", "causal language model (GPT-2)", "plan without slices"]),
+             ["phases[0].token_slices", "only causal language models", "plan without slices"]),
             (lambda plan: plan["phases"][0].update(first_trainable_layer=10),
              ["phases[0].first_trainable_layer", "10"]),
             (lambda plan: plan["provenance"].update(model_path="nowhere"), ["nowhere", "folder of a model"]),
