@@ -56,15 +56,12 @@ Dataset encoded(TextData text, const DataSource& source, int num_train, const Sa
     const std::string& one = text.texts[i];
     encoded.token_ids.push_back(with_place(place_of(source, num_train, i, "text"), [&] { return tokens_of(one); }));
     num_cut += std::ssize(encoded.token_ids.back()) == limit && std::ssize(tokens_of_longer(one)) > limit;
+    drop_padding(folder.config, encoded.token_ids.back());
   }
   if (num_cut > 0)
     dataset.notes.push_back(
         fmt::format("{} of {} texts are cut after {} tokens (--max-tokens, or what the model takes)", num_cut,
                     text.texts.size(), limit));
-  if (folder.config.is_causal) {
-    const SpecialIds ids = tokenizer_of(folder).special_ids();
-    if (const auto padding = ids.padding ? ids.padding : ids.end_of_text) folder.config.padding_id = *padding;
-  }
   dataset.samples = std::make_unique<TokenSamples>(std::move(encoded));
   return dataset;
 }
@@ -83,6 +80,10 @@ Dataset labelled_texts(const DataSource& source, const SampleOptions& options, M
     text.labels.insert(text.labels.end(), test.labels.begin(), test.labels.end());
     text.targets.insert(text.targets.end(), test.targets.begin(), test.targets.end());
     text.notes.insert(text.notes.end(), test.notes.begin(), test.notes.end());
+  }
+  if (folder.config.is_causal && !folder.config.padding_id) {  // a batch of transformers needs one
+    const SpecialIds ids = tokenizer_of(folder).special_ids();
+    folder.config.padding_id = ids.padding ? ids.padding : ids.end_of_text;
   }
   Dataset dataset = encoded(std::move(text), source, num_train, options, folder);
   dataset.problem_type == ProblemType::single_label ? hold_out_by_label(source, num_train, dataset)

@@ -30,6 +30,11 @@ std::function<std::vector<std::int32_t>(std::string_view)> text_encoder(const Mo
   };
 }
 
+void drop_padding(const TransformerConfig& config, std::vector<std::int32_t>& ids) {
+  if (!config.reads_last_token()) return;
+  while (ids.size() > 1 && ids.back() == config.padding_id) ids.pop_back();
+}
+
 namespace {
 
 struct Frame {

@@ -21,6 +21,10 @@ Tokenizer tokenizer_of(const ModelFolder& folder);
 /// tokens becomes the end-of-text token; the function throws InvalidInput if there is none.
 std::function<std::vector<std::int32_t>(std::string_view)> text_encoder(const ModelFolder& folder, int max_tokens);
 
+/// Drops the padding tokens at the end of a sample whose class is read from its last token, so that this is the token
+/// from which transformers reads it (the first one if all are padding). Does nothing for other models.
+void drop_padding(const TransformerConfig& config, std::vector<std::int32_t>& ids);
+
 /// Converts a text that is given word by word to tokens.
 struct WordEncoder {
   std::vector<std::int32_t> before, after;  // tokens that the tokenizer puts around a text

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -69,13 +70,21 @@ void require_heads_that_divide(const ConfigFields& fields, const char* key, cons
 void read_positions(const ConfigFields& fields, TransformerConfig& config) {
   config.max_position_embeddings = fields.positive("max_position_embeddings");
   if (config.position_offset == 0) return;
-  config.padding_id = fields.non_negative("pad_token_id", config.padding_id);
-  config.position_offset = config.padding_id + 1;
+  config.padding_id = fields.non_negative("pad_token_id", config.position_offset - 1);
+  config.position_offset = *config.padding_id + 1;
   if (config.max_position_embeddings <= config.position_offset)
     throw InvalidInput(fields.place("max_position_embeddings"),
                        fmt::format("must be more than pad_token_id + 1 ({})", config.position_offset),
                        std::to_string(config.max_position_embeddings));
   config.max_position_embeddings -= config.position_offset;
+}
+
+/// Reads the id of the padding token. `otherwise` is what transformers takes if the field is missing; it counts if the
+/// vocabulary, which must have been read, has it.
+std::optional<std::int64_t> padding_id(const ConfigFields& fields, std::optional<std::int64_t> otherwise,
+                                       const TransformerConfig& config) {
+  if (!fields.given("pad_token_id").is_null()) return fields.non_negative("pad_token_id", 0);
+  return fields.is_null("pad_token_id") || otherwise >= config.vocab_size ? std::nullopt : otherwise;
 }
 
 /// Reads the activation of a decoder. Gemma has its own field; for its first version transformers ignores hidden_act.
@@ -99,7 +108,7 @@ bool may_have_mlp_bias(Family family) {
 struct DecoderDefaults {
   std::int64_t key_value_heads = 0;  // 0 = one for each attention head
   std::int64_t positions = 2048;
-  std::int64_t padding_id = 0;
+  std::optional<std::int64_t> padding_id{};
   double theta = 10'000;  // base of the rotary frequencies
 };
 
@@ -119,11 +128,11 @@ DecoderDefaults decoder_defaults(Family family) {
     case Family::qwen3_moe:
       return {.key_value_heads = 4, .positions = 32'768};
     case Family::gemma:
-      return {.key_value_heads = 16, .positions = 8192};
+      return {.key_value_heads = 16, .positions = 8192, .padding_id = 0};
     case Family::gemma2:
-      return {.key_value_heads = 4, .positions = 8192};
+      return {.key_value_heads = 4, .positions = 8192, .padding_id = 0};
     case Family::gemma3_text:
-      return {.key_value_heads = 4, .positions = 131'072, .theta = 1'000'000};
+      return {.key_value_heads = 4, .positions = 131'072, .padding_id = 0, .theta = 1'000'000};
     case Family::phi3:
       return {.positions = 4096, .padding_id = 32'000};
     case Family::olmo2:
@@ -236,6 +245,7 @@ void read_gpt2(const ConfigFields& fields, TransformerConfig& config) {
   config.intermediate_size = fields.positive("n_inner", 4 * config.hidden_size);
   config.vocab_size = fields.positive("vocab_size");
   config.max_position_embeddings = fields.positive("n_positions", 1024);
+  config.padding_id = padding_id(fields, std::nullopt, config);
   config.layer_norm_eps = fields.number("layer_norm_epsilon", 1e-5);
   config.activation = activation_named(fields, "activation_function", "gelu_new");
   config.ties_embeddings = fields.flag("tie_word_embeddings", true);
@@ -246,7 +256,7 @@ void read_gpt_neox(const ConfigFields& fields, TransformerConfig& config) {
   require_heads_that_divide(fields, "num_attention_heads", config);
   config.vocab_size = fields.positive("vocab_size");
   config.max_position_embeddings = fields.positive("max_position_embeddings", 2048);
-  config.padding_id = fields.non_negative("pad_token_id", 0);
+  config.padding_id = padding_id(fields, std::nullopt, config);
   config.layer_norm_eps = fields.number("layer_norm_eps", config.layer_norm_eps);
   config.ties_embeddings = fields.flag("tie_word_embeddings", false);
   config.activation = activation_named(fields, "hidden_act", "gelu");
@@ -261,7 +271,7 @@ void read_decoder(const ConfigFields& fields, TransformerConfig& config) {
   config.vocab_size = fields.positive("vocab_size");
   const DecoderDefaults defaults = decoder_defaults(config.family);
   config.max_position_embeddings = fields.positive("max_position_embeddings", defaults.positions);
-  config.padding_id = fields.non_negative("pad_token_id", defaults.padding_id);
+  config.padding_id = padding_id(fields, defaults.padding_id, config);
   config.layer_norm_eps = fields.number("rms_norm_eps", config.layer_norm_eps);
   config.ties_embeddings = fields.flag("tie_word_embeddings", config.ties_embeddings);
   config.activation = decoder_activation(fields, config);

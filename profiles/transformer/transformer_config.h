@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace frostpipe {
@@ -143,8 +144,8 @@ struct TransformerConfig {
   bool ties_embeddings = false;  // causal models: the head's matrix is the input embedding, see RankSession
   std::int64_t num_labels = 2;   // classification
   ProblemType problem_type = ProblemType::single_label;  // sequence classification
-  std::int64_t padding_id = 0;  // by it transformers finds the last token, from which a causal classifier reads
-  double dropout = 0;           // probability, for outputs of half blocks and embedding, and attention's probabilities
+  std::optional<std::int64_t> padding_id{};  // config.json's, or the family's in transformers; see reads_last_token()
+  double dropout = 0;  // probability, for outputs of half blocks and embedding, and attention's probabilities
 
   // Properties of the family, which config.json may change.
   bool reads_pictures = false;        // else texts
@@ -202,6 +203,8 @@ struct TransformerConfig {
   bool tells_class() const { return task == Task::sequence_classification || task == Task::image_classification; }
   /// Returns whether the class is read from a single token of the sample: the first, or for a causal model the last.
   bool tells_class_from_one_token() const { return tells_class() && !pools_patches; }
+  /// Returns whether it is read from the last token, which for transformers is the last one that is not padding_id.
+  bool reads_last_token() const { return is_causal && task == Task::sequence_classification; }
 };
 
 /// Returns the largest tensor-parallel size: the number of key and value heads; if there is only one, all tensor ranks

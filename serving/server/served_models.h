@@ -58,6 +58,9 @@ struct RequestForm {
   std::function<std::vector<std::int32_t>(std::string_view)> tokens_of;
   /// True if the text has more than max_tokens tokens. Set if tokens_of is; thread-safe.
   std::function<bool(std::string_view)> is_cut;
+  /// Drops tokens at the end of a text that the model is not to see: padding, for a classifier that reads the last
+  /// token. Empty if there are none; thread-safe.
+  std::function<void(std::vector<std::int32_t>&)> drop_padding;
 };
 
 /// Counts since the server began, over all plans.

@@ -49,8 +49,7 @@ std::string config_with_head(const std::string& source, const TransformerConfig&
   json.erase("torch_dtype");
   if (config.task == Task::causal_language_modeling) json["tie_word_embeddings"] = embeddings_are_tied;
   // transformers uses it to find the last token of a text.
-  if (config.is_causal && config.task == Task::sequence_classification && json.value("pad_token_id", Json()).is_null())
-    json["pad_token_id"] = config.padding_id;
+  if (config.reads_last_token() && config.padding_id) json["pad_token_id"] = *config.padding_id;
   set_label_names(json, label_names, config.problem_type);
   return json.dump(2) + "\n";
 }

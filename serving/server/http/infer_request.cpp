@@ -130,8 +130,11 @@ class TensorReader {
     require_fields(tensor_, place_, {"name", "shape", "datatype", "data"}, {"parameters"});
     require_no_binary_tensors(tensor_, place_);
     const std::string& name = name_among(tensor_, place_, input_tensors(form_));
-    if (name == "text") return texts();
-    return name == "input_ids" ? tokens() : pictures();
+    if (name != "text" && name != "input_ids") return pictures();
+    std::vector<RequestInput> rows = name == "text" ? texts() : tokens();
+    if (form_.drop_padding)
+      for (RequestInput& row : rows) form_.drop_padding(row.tokens);
+    return rows;
   }
 
  private:

@@ -90,6 +90,8 @@ ServableModel open_servable_model(const std::vector<HeadFolder>& heads, const Se
     model.shape.pixels = static_cast<int>(3 * config.image_size * config.image_size);
   } else {
     model.form.vocabulary_size = config.vocab_size;
+    if (config.reads_last_token())
+      model.form.drop_padding = [config](std::vector<std::int32_t>& ids) { drop_padding(config, ids); };
     if (has_tokenizer(folder.path)) {
       model.form.tokens_of = text_encoder(folder, planned.tokens);
       model.form.is_cut = [longer = text_encoder(folder, planned.tokens + 1),

@@ -57,6 +57,12 @@ void require_same_shape(const ModelFolder& first, const ModelFolder& other) {
   if (one.layer_norm_eps != two.layer_norm_eps)
     refuse(first, other, "layer_norm_eps", fmt::format("{}", one.layer_norm_eps),
            fmt::format("{}", two.layer_norm_eps));
+  if (one.reads_last_token() && one.padding_id != two.padding_id) {
+    const auto said = [](const TransformerConfig& config) {
+      return config.padding_id ? std::to_string(*config.padding_id) : "missing";
+    };
+    refuse(first, other, "pad_token_id", said(one), said(two));
+  }
   if (one.has_qkv_bias != two.has_qkv_bias)
     refuse(first, other, "qkv_bias", fmt::format("{}", one.has_qkv_bias), fmt::format("{}", two.has_qkv_bias));
   TransformerConfig with_head_of_one = two;  // the number of labels may differ

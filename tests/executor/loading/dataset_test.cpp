@@ -92,6 +92,34 @@ TEST_F(DatasetTest, TextsThatAreCutAreCounted) {
             (std::vector<std::string>{"1 of 3 texts are cut after 5 tokens (--max-tokens, or what the model takes)"}));
 }
 
+// As GenericForSequenceClassification of transformers 5 has it: the class is read from the last token that is not
+// pad_token_id, or from the first one if all are.
+TEST_F(DatasetTest, ACausalClassifiersTextsEndBeforeTheirPadding) {
+  Json config;
+  for (const Json& one : test::reference_data("models_reference.json")["models"])
+    if (one["config"]["model_type"] == "gpt2") config = one["config"];
+  config["vocab_size"] = 600;
+  Json tokenizer = test::small_byte_level_tokenizer();  // it ends each text with token 0
+  const Json end = "<|endoftext|>";
+  tokenizer["post_processor"]["single"].push_back(Json{{"SpecialToken", {{"id", end}, {"type_id", 0}}}});
+  tokenizer["post_processor"]["special_tokens"] = {
+      {end, {{"id", end}, {"ids", Json::array({0})}, {"tokens", Json::array({end})}}}};
+  file("tokenizer.json", tokenizer.dump());
+  const auto data = file("data.tsv", "text\tlabel\na\tx\na<|endoftext|>\ty\n<|endoftext|>\tx\n");
+  const auto lengths_with = [&](const Json& padding) {
+    config["pad_token_id"] = padding;
+    write_config(config);
+    ModelFolder folder = open_model_folder(folder_);
+    const Dataset dataset = load_dataset({.data = data, .held_out = 0}, {.max_tokens = 3}, folder);
+    EXPECT_EQ(dataset.notes, std::vector<std::string>{}) << "none is cut";
+    EXPECT_EQ(folder.config.padding_id, padding.is_null() ? 0 : padding.get<int>());
+    return std::vector<int>{dataset.samples->tokens(0), dataset.samples->tokens(1), dataset.samples->tokens(2)};
+  };
+  EXPECT_EQ(lengths_with(0), (std::vector<int>{1, 1, 1}));
+  EXPECT_EQ(lengths_with(nullptr), (std::vector<int>{1, 1, 1})) << "it is then the tokenizer's";
+  EXPECT_EQ(lengths_with(7), (std::vector<int>{2, 3, 2}));
+}
+
 // The model has a row less than the tokenizer has tokens.
 TEST_F(DatasetTest, TextsThatCannotBeEncodedAreNamed) {
   Json config = test::reference_data("models_reference.json")["models"][0]["config"];

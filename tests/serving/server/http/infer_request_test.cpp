@@ -70,6 +70,23 @@ TEST(InferRequest, ATextIsOfOneMebibyteAtMostAndEachOneCanBeStopped) {
   EXPECT_THROW(read_infer_request(body(2), test::text_form(), stop), RuntimeFailure) << "before the second text";
 }
 
+// Token 2 ends all texts of these models.
+TEST(InferRequest, TokensThatTheModelIsNotToSeeAreDroppedAfterTextsAreCut) {
+  RequestForm form = test::text_form();
+  form.drop_padding = [](std::vector<std::int32_t>& tokens) {
+    while (tokens.size() > 1 && tokens.back() == 2) tokens.pop_back();
+  };
+  const InferRequest texts = read_infer_request(
+      R"({"inputs":[{"name":"text","shape":[2],"datatype":"BYTES","data":["a","123456789"]}]})", form);
+  EXPECT_THAT(texts.rows[0].tokens, ElementsAre(1, 'a'));
+  EXPECT_EQ(texts.rows[1].tokens.size(), 9u);
+  EXPECT_TRUE(texts.rows[1].is_cut);
+  const InferRequest ids = read_infer_request(
+      R"({"inputs":[{"name":"input_ids","shape":[2,3],"datatype":"INT64","data":[1,2,2,2,2,2]}]})", form);
+  EXPECT_THAT(ids.rows[0].tokens, ElementsAre(1));
+  EXPECT_THAT(ids.rows[1].tokens, ElementsAre(2));
+}
+
 TEST(InferRequest, ATextWithMoreTokensThanTheModelTakesIsMarkedAsCut) {
   const InferRequest request = read_infer_request(
       R"({"inputs":[{"name":"text","shape":[3],"datatype":"BYTES","data":["a","12345678","123456789"]}]})",

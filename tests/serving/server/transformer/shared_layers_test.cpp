@@ -92,6 +92,10 @@ TEST_F(SharedLayers, AreOfModelsOfOneShapeThatReadRequestsAlike) {
   write_head("dark", Family::vit, 8, 1);
   file("dark/preprocessor_config.json", R"({"image_mean": [0, 0, 0], "image_std": [1, 1, 1]})");
   EXPECT_THAT(refusal("dark"), HasSubstr("dark: preprocessor_config.json: must be of the same image_mean"));
+  const nlohmann::json classes = {"GPT2ForSequenceClassification"};
+  write_head("one", Family::gpt2, 8, 1, {{"architectures", classes}, {"pad_token_id", 3}});
+  write_head("padded", Family::gpt2, 8, 1, {{"architectures", classes}, {"pad_token_id", 4}});
+  EXPECT_THAT(refusal("padded"), HasSubstr("padded: pad_token_id: must be 3, as in "));
 }
 
 }  // namespace
