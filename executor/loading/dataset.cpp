@@ -40,6 +40,7 @@ Dataset questions(const DataSource& source, const SampleOptions& options, ModelF
   for (const Window& window : dataset.windows) {
     encoded.token_ids.push_back(window.ids);
     encoded.labels.insert(encoded.labels.end(), {window.start_position, window.end_position});
+    encoded.contexts.push_back({window.num_question_tokens, window.num_question_tokens + std::ssize(window.spans)});
     encoded.first_segment_sizes.push_back(window.num_question_tokens);
   }
   dataset.samples = std::make_unique<TokenSamples>(std::move(encoded));

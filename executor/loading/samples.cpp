@@ -199,6 +199,8 @@ MicroBatch TokenSamples::load(const MiniBatch& batch, std::span<const int> sampl
       next = std::fill_n(next, tokens(sample) - first, std::int64_t{1});
     }
   }
+  if (!data_.contexts.empty())
+    for (const int sample : samples) loaded.contexts.push_back(data_.contexts[sample]);
   loaded.labels = labels_of(samples, ids);
   return loaded;
 }

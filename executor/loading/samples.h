@@ -87,6 +87,7 @@ struct EncodedData {
   std::vector<std::vector<int>> token_labels{};
   /// If labels_per_sample is 0: the tokens of each sample that have a loss, ascending; empty if all have one.
   std::vector<std::vector<TokenRange>> learned{};
+  std::vector<TokenRange> contexts{};      // if labels_per_sample is 2: where each sample's answer may lie
   std::vector<int> first_segment_sizes{};  // number of leading tokens of type 0, the others have type 1; empty if all
                                            // have type 0
 };

@@ -36,12 +36,14 @@ MicroBatch MicroBatch::narrow(std::int64_t begin, std::int64_t count) const {
   const auto of_tokens = [&](const at::Tensor& all) { return all.defined() ? all.narrow(0, first, tokens) : all; };
   const auto of_samples = [&](const at::Tensor& all) { return all.defined() ? all.narrow(0, begin, count) : all; };
   const auto of = [&](const at::Tensor& all) { return is_by_token(all) ? of_tokens(all) : of_samples(all); };
-  return {{lengths.begin() + begin, lengths.begin() + begin + count},
-          of(input),
-          of_tokens(token_types),
-          of(labels),
-          of_samples(dropout_keys),
-          type};
+  MicroBatch part{{lengths.begin() + begin, lengths.begin() + begin + count},
+                  of(input),
+                  of_tokens(token_types),
+                  of(labels),
+                  of_samples(dropout_keys),
+                  type};
+  if (!contexts.empty()) part.contexts = {contexts.begin() + begin, contexts.begin() + begin + count};
+  return part;
 }
 
 MicroBatch MicroBatch::select(std::span<const std::int64_t> samples) const {
@@ -58,6 +60,8 @@ MicroBatch MicroBatch::select(std::span<const std::int64_t> samples) const {
   };
   MicroBatch selected{
       lengths_of(lengths), of(input), at_index(token_types, rows), {}, at_index(dropout_keys, numbers), type};
+  if (!contexts.empty())
+    for (const std::int64_t sample : samples) selected.contexts.push_back(contexts[sample]);
   if (sliced)
     selected.sliced = {lengths_of(sliced->lengths), sliced->tokens, sliced->key_values};
   else
@@ -67,7 +71,8 @@ MicroBatch MicroBatch::select(std::span<const std::int64_t> samples) const {
 
 MicroBatch MicroBatch::to(const at::Device& device) const {
   const auto of = [&](const at::Tensor& all) { return all.defined() ? to_device(all, device) : all; };
-  return MicroBatch{lengths, of(input), of(token_types), of(labels), dropout_keys, type, sliced}.with_begins(device);
+  return MicroBatch{lengths, of(input), of(token_types), of(labels), dropout_keys, type, sliced, contexts}.with_begins(
+      device);
 }
 
 MicroBatch MicroBatch::with_begins(const at::Device& device) const {
@@ -84,6 +89,7 @@ void MicroBatch::take_values(const MicroBatch& host) {
   take(token_types, host.token_types);
   take(labels, host.labels);
   dropout_keys = host.dropout_keys;
+  contexts = host.contexts;
 }
 
 at::Tensor rows_of_samples(std::span<const std::int64_t> lengths, std::span<const std::int64_t> samples) {

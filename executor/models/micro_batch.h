@@ -33,6 +33,7 @@ struct MicroBatch {
   /// Set for a token slice. `lengths` then has the slice's tokens of each sample, which may be 0, and labels are those
   /// of the whole samples.
   std::optional<SlicedSamples> sliced{};
+  std::vector<TokenRange> contexts{};  // questions: the context's tokens of each sample, in which answers lie
   at::Tensor begins{};  // offsets() as int32 on a GPU, for its kernels; undefined elsewhere and for parts of a batch
 
   std::int64_t size() const { return static_cast<std::int64_t>(lengths.size()); }
@@ -50,7 +51,8 @@ struct MicroBatch {
   MicroBatch to(const at::Device& device) const;  // dropout_keys stay on the host
   /// Returns this batch with `begins` set if `device` is a GPU.
   MicroBatch with_begins(const at::Device& device) const;
-  /// Copies the values of a host batch with the same lengths into this batch's GPU tensors, and takes its dropout_keys.
+  /// Copies the values of a host batch with the same lengths into this batch's GPU tensors, and takes what it has on
+  /// the host.
   void take_values(const MicroBatch& host);
   MicroBatch without_dropout() const;
 

@@ -134,20 +134,15 @@ at::Tensor end_losses(const at::Tensor& logits, const MicroBatch& batch) {
          2;
 }
 
-/// Returns the best span of each sample, its score and the first token's score. `is_closed` says that the second
-/// segment ends with a token that does not belong to the context.
-at::Tensor best_spans(const at::Tensor& logits, const MicroBatch& batch, bool is_closed) {
-  const at::Tensor ends = precise(logits).to(at::kCPU, at::kDouble).contiguous(),
-                   types = batch.token_types.to(at::kCPU);
+/// Returns the best span of each sample's context, its score and the first token's score.
+at::Tensor best_spans(const at::Tensor& logits, const MicroBatch& batch) {
+  const at::Tensor ends = precise(logits).to(at::kCPU, at::kDouble).contiguous();
   const std::vector<std::int64_t> offsets = batch.offsets();
   const std::int64_t samples = batch.size();
   at::Tensor best = at::empty({samples, 4}, at::kDouble);
   for (std::int64_t sample = 0; sample < samples; ++sample) {
-    const std::int64_t tokens = batch.lengths[sample];
+    const auto [begin, end] = batch.contexts[sample];
     const double* const logit = ends.data_ptr<double>() + offsets[sample] * 2;
-    const std::int64_t* const type = types.data_ptr<std::int64_t>() + offsets[sample];
-    const std::int64_t begin = std::find(type, type + tokens, 1) - type;
-    const std::int64_t end = std::find(type + begin, type + tokens, 0) - type - (is_closed ? 1 : 0);
     double* const answer = best.data_ptr<double>() + sample * 4;
     answer[0] = answer[1] = -1;
     answer[2] = -std::numeric_limits<double>::infinity();
@@ -196,7 +191,7 @@ at::Tensor answers_of(const TransformerConfig& config, const Logits& logits, con
                       const TensorRanks& tensor_ranks) {
   switch (config.task) {
     case Task::question_answering:
-      return best_spans(logits.all(), batch, !config.is_causal);
+      return best_spans(logits.all(), batch);
     case Task::causal_language_modeling:
       return causal_answers(config, logits, batch, tensor_ranks);
     default:

@@ -36,8 +36,8 @@ AnswerShape answer_shape(const TransformerConfig& config);
 ///
 /// - Classification: the class and its probability (softmax of the logits), for token classification of each token; for
 ///   several labels the probability of each (sigmoid of its logit); for regression the number.
-/// - Questions: first and last token of the best span of the second segment with at most 30 tokens, its score (sum of
-///   both logits), and the score of the first token alone, which stands for no answer; -1, -1, -inf without a span.
+/// - Questions: first and last token of the best span of the context with at most 30 tokens, its score (sum of both
+///   logits), and the score of the first token alone, which stands for no answer; -1, -1, -inf without a span.
 /// - Causal: the mean loss of the text's predicted tokens, their number (1 if there are none), and how many predictions
 ///   are right.
 at::Tensor answers_of(const TransformerConfig& config, const Logits& logits, const MicroBatch& batch,

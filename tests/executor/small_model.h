@@ -134,6 +134,7 @@ inline std::unique_ptr<Samples> small_samples(const TransformerConfig& config, i
     const int length = static_cast<int>(ids.size());
     if (config.task == Task::question_answering) {
       data.first_segment_sizes.push_back(1 + i % 2);
+      data.contexts.push_back({1 + i % 2, length - 1});
       data.labels.insert(data.labels.end(), {length / 2, length - 1});
     } else if (config.problem_type == ProblemType::multi_label) {
       data.targets.push_back({double(i % 2), double(i % 3 == 0), 1.0});

@@ -18,7 +18,33 @@ namespace {
 
 using Json = nlohmann::json;
 
-class DatasetTest : public test::RecordedModelTest {};
+class DatasetTest : public test::RecordedModelTest {
+ protected:
+  /// Writes the files of a byte-level tokenizer that ends texts and pairs of texts with token 0, <|endoftext|>. Returns
+  /// the config of a GPT-2 with its vocabulary.
+  Json decoder_whose_texts_end() const {
+    const Json end = "<|endoftext|>", piece = {{"SpecialToken", {{"id", end}, {"type_id", 0}}}};
+    Json tokenizer = test::small_byte_level_tokenizer();
+    for (const char* texts : {"single", "pair"}) tokenizer["post_processor"][texts].push_back(piece);
+    tokenizer["post_processor"]["special_tokens"] = {
+        {end, {{"id", end}, {"ids", Json::array({0})}, {"tokens", Json::array({end})}}}};
+    file("tokenizer.json", tokenizer.dump());
+    Json config;
+    for (const Json& one : test::reference_data("models_reference.json")["models"])
+      if (one["config"]["model_type"] == "gpt2") config = one["config"];
+    config["vocab_size"] = 600;
+    return config;
+  }
+  /// The samples of one question, with two words, about a text of three.
+  MicroBatch question() const {
+    const auto data = file("question.json", R"({"data": [{"paragraphs": [{"context": "b c b", "qas": [
+        {"id": "1", "question": "a a", "answers": [{"text": "c", "answer_start": 2}]}]}]}]})");
+    ModelFolder folder = open_model_folder(folder_);
+    const Dataset dataset =
+        load_dataset({.data = data, .test_data = {}, .held_out = 0}, {.max_tokens = 12, .window_overlap = 2}, folder);
+    return dataset.samples->load({}, dataset.split.train, at::kFloat, /*with_input=*/true);
+  }
+};
 
 TEST_F(DatasetTest, DataIsNumberedAsTheFoldersLabels) {
   Json recorded = test::reference_data("models_reference.json")["models"][0];
@@ -50,6 +76,20 @@ TEST_F(DatasetTest, ContextsWithoutQuestionsAreNotHeldOut) {
     EXPECT_EQ(dataset.split.train.size(), 1u);
     EXPECT_EQ(dataset.split.test.size(), 1u);
   }
+}
+
+TEST_F(DatasetTest, AContextEndsBeforeTheTokensThatCloseAPair) {
+  write_config(test::reference_data("models_reference.json")["models"][0]["config"]);
+  file("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\nc\n");
+  const MicroBatch bert = question();  // [CLS] a a [SEP] b c b [SEP]
+  EXPECT_EQ(bert.contexts, (std::vector<TokenRange>{{4, 7}}));
+  EXPECT_TRUE(bert.token_types.equal(at::tensor({0, 0, 0, 0, 1, 1, 1, 1}, at::kLong))) << bert.token_types;
+  write_config(decoder_whose_texts_end());
+  const MicroBatch decoder = question();
+  const std::int64_t length = decoder.lengths.front();
+  ASSERT_EQ(decoder.input[length - 1].item<std::int64_t>(), 0);
+  ASSERT_EQ(decoder.contexts.size(), 1u);
+  EXPECT_EQ(decoder.contexts[0].end, length - 1);
 }
 
 // As transformers' run_ner has it: a word's label is that of its first token.
@@ -95,16 +135,7 @@ TEST_F(DatasetTest, TextsThatAreCutAreCounted) {
 // As GenericForSequenceClassification of transformers 5 has it: the class is read from the last token that is not
 // pad_token_id, or from the first one if all are.
 TEST_F(DatasetTest, ACausalClassifiersTextsEndBeforeTheirPadding) {
-  Json config;
-  for (const Json& one : test::reference_data("models_reference.json")["models"])
-    if (one["config"]["model_type"] == "gpt2") config = one["config"];
-  config["vocab_size"] = 600;
-  Json tokenizer = test::small_byte_level_tokenizer();  // it ends each text with token 0
-  const Json end = "<|endoftext|>";
-  tokenizer["post_processor"]["single"].push_back(Json{{"SpecialToken", {{"id", end}, {"type_id", 0}}}});
-  tokenizer["post_processor"]["special_tokens"] = {
-      {end, {{"id", end}, {"ids", Json::array({0})}, {"tokens", Json::array({end})}}}};
-  file("tokenizer.json", tokenizer.dump());
+  Json config = decoder_whose_texts_end();
   const auto data = file("data.tsv", "text\tlabel\na\tx\na<|endoftext|>\ty\n<|endoftext|>\tx\n");
   const auto lengths_with = [&](const Json& padding) {
     config["pad_token_id"] = padding;

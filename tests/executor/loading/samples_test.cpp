@@ -85,6 +85,7 @@ TEST(AnswerBegins, FollowTheSamplesTokens) {
 TEST(MicroBatch, PartsHoldTheirSamplesTokens) {
   EncodedData data{.token_ids = {{1, 2}, {3}, {4, 5, 6}}, .labels = {7, 8, 9}};
   data.first_segment_sizes = {1, 1, 2};
+  data.contexts = {{1, 2}, {1, 1}, {2, 3}};
   const TokenSamples samples(std::move(data));
   const std::vector<int> numbers{2, 0, 1};
   const MicroBatch batch = samples.load({}, numbers, at::kFloat, /*with_input=*/true);
@@ -100,11 +101,13 @@ TEST(MicroBatch, PartsHoldTheirSamplesTokens) {
   EXPECT_EQ(last.lengths, (Lengths{2, 1}));
   EXPECT_EQ(values(last.input), (Lengths{1, 2, 3}));
   EXPECT_EQ(values(last.labels), (Lengths{7, 8}));
+  EXPECT_EQ(last.contexts, (std::vector<TokenRange>{{1, 2}, {1, 1}}));
   const MicroBatch selected = batch.select(Lengths{2, 0});
   EXPECT_EQ(selected.lengths, (Lengths{1, 3}));
   EXPECT_EQ(values(selected.input), (Lengths{3, 4, 5, 6}));
   EXPECT_EQ(values(selected.token_types), (Lengths{0, 0, 0, 1}));
   EXPECT_EQ(values(selected.labels), (Lengths{8, 9}));
+  EXPECT_EQ(selected.contexts, (std::vector<TokenRange>{{1, 1}, {2, 3}}));
 }
 
 TEST(TokenSamples, HaveOneLengthUnlessOneDiffers) {

@@ -12,22 +12,24 @@
 namespace frostpipe {
 namespace {
 
-/// Computed by hand: the question is token 0, the context 1 to 3. Token 3 closes BERT's second segment; GPT-2 has no
-/// such token. Another sample follows, whose tokens would all have higher scores.
+/// Computed by hand: the question is token 0, the context 1 and 2, which token 3 closes, or 1 to 3. Another sample
+/// follows, whose tokens would all have higher scores. A decoder's context may be closed, and an encoder's need not be.
 TEST(Answers, BestSpanIsOfTheContextAlone) {
   MicroBatch batch;
   batch.lengths = {4, 2};
-  batch.token_types = at::tensor({0, 1, 1, 1, 0, 1}, at::kLong);
   const at::Tensor logits = at::tensor({9.f, 9.f, 1.f, 0.f, 2.f, 3.f, 0.f, 5.f, 9.f, 9.f, 9.f, 9.f})
                                 .view({6, 2});  // start and end of each token
-  const auto best = [&](Family family) {
+  const auto best = [&](Family family, const TokenRange& context) {
+    batch.contexts = {context, {1, 2}};
     TransformerConfig config = described(family);
     config.task = Task::question_answering;
     const at::Tensor answer = answers_of(config, logits, batch);
     return std::vector<double>(answer.data_ptr<double>(), answer.data_ptr<double>() + 4);
   };
-  EXPECT_EQ(best(Family::bert), (std::vector<double>{2, 2, 5, 18})) << "the last is the first token's";
-  EXPECT_EQ(best(Family::gpt2), (std::vector<double>{2, 3, 7, 18}));
+  for (const Family family : {Family::bert, Family::qwen3}) {
+    EXPECT_EQ(best(family, {1, 3}), (std::vector<double>{2, 2, 5, 18})) << "the last is the first token's";
+    EXPECT_EQ(best(family, {1, 4}), (std::vector<double>{2, 3, 7, 18}));
+  }
 }
 
 /// Computed by hand: e^ln 3 / (e^0 + e^ln 3) = 3/4.
