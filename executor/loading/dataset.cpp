@@ -37,11 +37,13 @@ Dataset questions(const DataSource& source, const SampleOptions& options, ModelF
   dataset.windows = windows_of(dataset.questions, tokenizer, longest(options, folder), options.window_overlap);
   hold_out_by_context(source, num_train, dataset);
   EncodedData encoded{.token_ids = {}, .labels = {}, .labels_per_sample = 2};
+  // transformers gives all tokens of RoBERTa and its relatives, which count positions from an offset, type 0.
+  const bool has_token_types = folder.config.position_offset == 0;
   for (const Window& window : dataset.windows) {
     encoded.token_ids.push_back(window.ids);
     encoded.labels.insert(encoded.labels.end(), {window.start_position, window.end_position});
     encoded.contexts.push_back({window.num_question_tokens, window.num_question_tokens + std::ssize(window.spans)});
-    encoded.first_segment_sizes.push_back(window.num_question_tokens);
+    if (has_token_types) encoded.first_segment_sizes.push_back(window.num_question_tokens);
   }
   dataset.samples = std::make_unique<TokenSamples>(std::move(encoded));
   return dataset;

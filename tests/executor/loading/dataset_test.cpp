@@ -92,6 +92,22 @@ TEST_F(DatasetTest, AContextEndsBeforeTheTokensThatCloseAPair) {
   EXPECT_EQ(decoder.contexts[0].end, length - 1);
 }
 
+// In transformers, the tokenizers of these families return no token_type_ids.
+TEST_F(DatasetTest, TokensOfRobertaAndItsRelativesAreOfOneType) {
+  Json config;
+  for (const Json& one : test::reference_data("encoders_reference.json")["models"])
+    if (one["config"]["model_type"] == "roberta") config = one["config"];
+  config["type_vocab_size"] = 2;
+  file("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\nc\n");
+  for (const char* family : {"roberta", "xlm-roberta", "camembert"}) {
+    config["model_type"] = family;
+    write_config(config);
+    const MicroBatch batch = question();
+    EXPECT_FALSE(batch.token_types.defined()) << family;
+    EXPECT_EQ(batch.contexts, (std::vector<TokenRange>{{4, 7}})) << family;
+  }
+}
+
 // As transformers' run_ner has it: a word's label is that of its first token.
 TEST_F(DatasetTest, ASentencesLabelsStandOnTheFirstTokensOfItsWords) {
   Json recorded = test::reference_data("models_reference.json")["models"][0];
