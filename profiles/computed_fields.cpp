@@ -51,7 +51,6 @@ const ComputedField kComputedFields[] = {
     {{"qwen3_moe"}, "decoder_sparse_step", "1", true},
     {{"qwen3_moe"}, "mlp_only_layers", "[]", true},
     {{"deepseek_v3"}, "moe_layer_freq", "1", true},
-    {{"modernbert"}, "classifier_pooling", "\"cls\"", false},
     {{"modernbert"}, "classifier_activation", "\"gelu\"", false},
     {kGemmas, "use_bidirectional_attention", "false", false},
     {kPictures + kNets, "num_channels", "3", false},

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 
 #include "executor/device/to_device.h"
@@ -165,18 +166,33 @@ at::Tensor parallel_block(const LayerCall& call, const at::Tensor& x) {
                        call.dropped(transformed(call, from, rows), rows, DropoutSite::mlp_output));
 }
 
+/// Returns the normed tokens of all samples, of which a part is pooled on each tensor rank: its samples', as
+/// ClassTokens::rows() divides them. [own tokens, hidden] -> [tokens, hidden]
+at::Tensor normed_tokens(const LayerCall& call, const at::Tensor& x) {
+  const RankRows rows = rows_of(call.batch, call.ranks);
+  const at::Tensor normed = call.normed(x);
+  return rows.are_split() ? shared_rows(rows, normed) : normed;
+}
+
 /// Classifies pictures by the class token, concatenated with the mean of the patches. [own tokens, hidden] -> [samples,
 /// labels]
 at::Tensor classes_of_pictures(const LayerCall& call, const at::Tensor& x) {
   const TransformerConfig& c = call.config;
-  const RankRows rows = rows_of(call.batch, call.ranks);
-  const at::Tensor normed = call.normed(x), all = rows.are_split() ? shared_rows(rows, normed) : normed,
-                   pictures = all.view({call.batch.size(), image_tokens(c), c.hidden_size});
+  const at::Tensor pictures = normed_tokens(call, x).view({call.batch.size(), image_tokens(c), c.hidden_size});
   const at::Tensor pooled =
       at::cat({pictures.select(1, 0), pictures.narrow(1, c.num_class_tokens, c.num_patches()).mean(1)}, 1);
   const RankRows samples = ClassTokens(c, call.batch, x.device(), call.ranks).rows();
   return all_of(samples, project(samples.are_split() ? samples.own(pooled) : pooled, call.parameters[Role::classes],
                                  call.parameters[Role::classes_bias]));
+}
+
+/// Returns the mean of each text's tokens, after the norm. [own tokens, hidden] -> [own samples, hidden]
+at::Tensor means_of_texts(const LayerCall& call, const at::Tensor& x, const RankRows& samples) {
+  const at::Tensor tokens = normed_tokens(call, x);
+  std::vector<at::Tensor> means;
+  for (const at::Tensor& text : tokens.split_with_sizes(call.batch.lengths)) means.push_back(text.mean(0));
+  const at::Tensor all = means.empty() ? tokens : at::stack(means);  // stack() refuses an empty micro-batch
+  return samples.are_split() ? samples.own(all) : all;
 }
 
 Logits head(const LayerCall& call, const at::Tensor& x) {
@@ -188,9 +204,8 @@ Logits head(const LayerCall& call, const at::Tensor& x) {
             c.logits_soft_cap, rows_of(call.batch, call.ranks)};
   }
   const HeadNames& names = head_of(c);
-  /// Returns the logits of `tokens`. `rows` says which of them each tensor rank has.
-  const auto said = [&](const at::Tensor& tokens, const RankRows& rows) {
-    at::Tensor said = call.normed(tokens);
+  /// Returns the logits of normed tokens. `rows` says which of them each tensor rank has.
+  const auto said = [&](at::Tensor said, const RankRows& rows) {
     if (names.dense) {
       said = activated(names.dense_activation, project(said, p[Role::dense], p[Role::dense_bias]));
       said = call.normed(said, Role::dense_norm, Role::dense_norm_bias);
@@ -199,9 +214,9 @@ Logits head(const LayerCall& call, const at::Tensor& x) {
     return all_of(rows, project(said, p[Role::classes], p[Role::classes_bias]));
   };
   if (c.pools_patches) return classes_of_pictures(call, x);
-  if (!c.tells_class()) return said(x, rows_of(call.batch, call.ranks));
+  if (!c.tells_class()) return said(call.normed(x), rows_of(call.batch, call.ranks));
   const ClassTokens tokens(c, call.batch, x.device(), call.ranks);
-  return said(tokens.of(x), tokens.rows());
+  return said(c.pools_tokens ? means_of_texts(call, x, tokens.rows()) : call.normed(tokens.of(x)), tokens.rows());
 }
 
 }  // namespace

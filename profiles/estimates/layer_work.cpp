@@ -159,7 +159,8 @@ LayerWork head_work(const TransformerConfig& config, int layer, const PassTokens
       head.dense_activation == Activation::tanh || head.dense_activation == Activation::relu;
   const double h = static_cast<double>(config.hidden_size), predictions = config.tells_class() ? 1 : span.tokens,
                outputs = static_cast<double>(num_outputs(config)), of_dense = head.dense ? predictions * h : 0,
-               normed = config.has_final_norm ? predictions * h + norm_numbers(config, predictions) : 0,
+               normed_tokens = config.pools_tokens ? span.tokens : predictions,
+               normed = config.has_final_norm ? normed_tokens * h + norm_numbers(config, normed_tokens) : 0,
                dense = of_dense * ((keeps_activated_only ? 1 : 2) + (head.dense_norm ? 1 : 0));
   return {.is_shared = is_vocabulary,
           .flops = 2 * predictions * product_parameters(config, layer),

@@ -148,6 +148,14 @@ DecoderDefaults decoder_defaults(Family family) {
   }
 }
 
+/// Returns whether the class of a text is read from the mean of its tokens, and not from the first one.
+bool pools_tokens(const ConfigFields& fields) {
+  const std::string pooling = fields.text("classifier_pooling");
+  if (pooling.empty() || pooling == "cls") return false;
+  if (pooling != "mean") throw InvalidInput(fields.place("classifier_pooling"), "must be cls or mean", pooling);
+  return true;
+}
+
 /// Reads a number of which null means that there is none, returned as 0. `otherwise` is for a missing field.
 double number_or_none(const ConfigFields& fields, const char* key, double otherwise) {
   return fields.is_null(key) ? 0 : fields.number(key, otherwise);
@@ -217,6 +225,7 @@ void read_modernbert(const ConfigFields& fields, TransformerConfig& config) {
   config.has_qkv_bias = config.has_attention_output_bias = fields.flag("attention_bias", false);
   config.has_mlp_bias = fields.flag("mlp_bias", false);
   config.has_dense_bias = fields.flag("classifier_bias", false);
+  config.pools_tokens = pools_tokens(fields);
   config.activation = activation_named(fields, "hidden_activation", "gelu");
   read_rotary_patterns(fields, 160'000, config);
 }

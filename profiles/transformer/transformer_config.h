@@ -151,6 +151,7 @@ struct TransformerConfig {
   bool reads_pictures = false;        // else texts
   std::int64_t num_class_tokens = 1;  // image models: tokens before the patches; 2 with DeiT's distillation token
   bool pools_patches = false;         // the head reads the class token and the mean of the patches (DINOv2)
+  bool pools_tokens = false;          // a text's class is read from the mean of its tokens (ModernBERT, if it says so)
   bool scales_layers = false;         // the output of each half of a block is multiplied by learned factors (DINOv2)
   bool is_causal = false;             // a token sees only itself and earlier tokens
   NormKind norm = NormKind::layer;
@@ -202,7 +203,7 @@ struct TransformerConfig {
   /// Returns whether the task is to classify a whole sample.
   bool tells_class() const { return task == Task::sequence_classification || task == Task::image_classification; }
   /// Returns whether the class is read from a single token of the sample: the first, or for a causal model the last.
-  bool tells_class_from_one_token() const { return tells_class() && !pools_patches; }
+  bool tells_class_from_one_token() const { return tells_class() && !pools_patches && !pools_tokens; }
   /// Returns whether it is read from the last token, which for transformers is the last one that is not padding_id.
   bool reads_last_token() const { return is_causal && task == Task::sequence_classification; }
 };

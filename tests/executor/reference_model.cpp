@@ -187,14 +187,16 @@ at::Tensor ReferenceModel::block_half(const at::Tensor& x, int layer, const Padd
 
 at::Tensor ReferenceModel::head(const at::Tensor& x, const PaddedBatch& batch) const {
   const int layer = static_cast<int>(layers_.size()) - 1;
-  at::Tensor said = x;
+  at::Tensor said = normed(x, layer);
   if (config_.tells_class()) {
-    std::vector<at::Tensor> tokens;
-    for (std::int64_t i = 0; i < x.size(0); ++i)
-      tokens.push_back(x[i][config_.is_causal ? batch.mask[i].sum().item<std::int64_t>() - 1 : 0]);
-    said = at::stack(tokens);
+    std::vector<at::Tensor> read;
+    for (std::int64_t i = 0; i < x.size(0); ++i) {
+      const auto tokens = batch.mask[i].sum().item<std::int64_t>();
+      read.push_back(config_.pools_tokens ? said[i].narrow(0, 0, tokens).mean(0)
+                                          : said[i][config_.is_causal ? tokens - 1 : 0]);
+    }
+    said = at::stack(read);
   }
-  said = normed(said, layer);
   if (value(layer, Role::dense).defined())
     said = normed(activated(head_of(config_).dense_activation, product(said, layer, Role::dense, Role::dense_bias)),
                   layer, Role::dense_norm, Role::dense_norm_bias);

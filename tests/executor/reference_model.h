@@ -5,6 +5,7 @@
 
 #include "executor/models/micro_batch.h"
 #include "profiles/optimizer.h"
+#include "profiles/transformer/parameters.h"
 #include "tests/executor/padded_batch.h"
 
 namespace frostpipe::test {

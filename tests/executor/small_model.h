@@ -68,6 +68,12 @@ inline TransformerConfig small_modernbert(Task task = Task::sequence_classificat
   return config;
 }
 
+/// Returns the config with a class that is read from the mean of all tokens.
+inline TransformerConfig pooled(TransformerConfig config) {
+  config.pools_tokens = true;
+  return config;
+}
+
 /// Like GPT-NeoX: attention and MLP side by side in each of 6 blocks, so 8 layers too; half of a head rotates.
 inline TransformerConfig small_neox(Task task = Task::causal_language_modeling) {
   TransformerConfig config = small_config(Family::gpt_neox, task);
@@ -92,6 +98,7 @@ inline std::vector<TransformerConfig> small_configs() {
           small_config(Family::distilbert, Task::sequence_classification, ProblemType::regression),
           small_config(Family::bert, Task::token_classification),
           small_modernbert(),
+          pooled(small_modernbert()),
           small_llama(),
           small_decoder(),
           small_llama(Task::sequence_classification),
@@ -100,7 +107,8 @@ inline std::vector<TransformerConfig> small_configs() {
 }
 
 inline std::string name_of(const TransformerConfig& config) {
-  return fmt::format("{} {} {}", to_string(config.family), to_string(config.task), to_string(config.problem_type));
+  return fmt::format("{} {} {}{}", to_string(config.family), to_string(config.task), to_string(config.problem_type),
+                     config.pools_tokens ? ", pooled" : "");
 }
 
 /// The config with this number of heads, and of key heads if there are several.

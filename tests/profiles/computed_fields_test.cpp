@@ -45,7 +45,6 @@ TEST(ComputedFields, FieldsThatChangeTheComputationAreRefusedByName) {
   expect_refused("gpt2", "scale_attn_by_inverse_layer_idx", false, true);
   expect_refused("vit", "num_channels", 3, 1);
   expect_refused("roberta", "is_decoder", false, true);
-  expect_refused("modernbert", "classifier_pooling", "cls", "mean");
   expect_refused("modernbert", "classifier_activation", "gelu", "relu");
   expect_refused("llama", "position_embedding_type", "absolute", "relative_key");
   expect_refused("gemma3_text", "use_bidirectional_attention", false, true);

@@ -38,6 +38,13 @@ TEST(ConfigFields, AWholeNumberFitsInto32Bits) {
   EXPECT_EQ(refusal({{"pad_token_id", 0}}), "");
 }
 
+TEST(ConfigFields, ModernbertPoolsOneTokenOrAll) {
+  for (const Json& pooling : {Json("cls"), Json("mean"), Json(nullptr)})
+    EXPECT_EQ(refusal({{"classifier_pooling", pooling}}, "modernbert"), "") << pooling;
+  EXPECT_EQ(refusal({{"classifier_pooling", "max"}}, "modernbert"),
+            "config.json: classifier_pooling: must be cls or mean, is max");
+}
+
 TEST(ConfigFields, ANumberThatIsNotWholeHasBoundsToo) {
   const Json yarn = {{"type", "yarn"}, {"factor", 2.0}, {"original_max_position_embeddings", 1e300}};
   EXPECT_EQ(refusal({{"rope_scaling", yarn}}),
