@@ -78,26 +78,28 @@ const OtherName kOtherNames[] = {
 constexpr const char* kFieldsWithoutEffect[] = {
     // transformers' and others' notes about the file, its weights and its tokenizer
     "_name_or_path", "_commit_hash", "architectures", "auto_map", "custom_pipelines", "directionality", "dtype",
-    "finetuning_task", "is_llama_config", "language", "max_sequence_length", "model_max_length", "model_type", "n_ctx",
-    "n_special", "predict_special_tokens", "tie_weights_", "tokenizer_class", "torch_dtype", "transformers.js_config",
-    "transformers_version", "unsloth_fixed", "unsloth_version",
+    "finetuning_task", "is_llama_config", "language", "max_sequence_length", "model_max_length", "model_name",
+    "model_type", "n_ctx", "n_special", "name", "predict_special_tokens", "sbert_ce_default_activation_function",
+    "sentence_transformers", "tie_weights_", "tokenizer_class", "torch_dtype", "transformers.js_config",
+    "transformers_version", "trust_remote_code", "unsloth_fixed", "unsloth_version", "use_auth_token",
+    "vocab_size_or_config_json_file", "xla_device",
     // special tokens, and labels, which are read elsewhere
-    "bos_token_id", "cls_token_id", "decoder_start_token_id", "eos_token_id", "mask_token_id", "pad_token_id",
-    "sep_token_id", "unk_token_id", "id2label", "label2id", "num_labels", "problem_type",
+    "bos_token_id", "cls_token_id", "decoder_start_token_id", "eos_token_id", "eos_token_ids", "mask_token_id",
+    "pad_token_id", "sep_token_id", "unk_token_id", "_num_labels", "id2label", "label2id", "num_labels", "problem_type",
     // defaults of generation
     "bad_words_ids", "begin_suppress_tokens", "cache_implementation", "diversity_penalty", "do_sample",
     "early_stopping", "encoder_no_repeat_ngram_size", "exponential_decay_length_penalty", "forced_bos_token_id",
-    "forced_eos_token_id", "length_penalty", "max_length", "min_length", "no_repeat_ngram_size", "num_beam_groups",
-    "num_beams", "num_return_sequences", "prefix", "remove_invalid_values", "repetition_penalty", "suppress_tokens",
-    "task_specific_params", "temperature", "top_k", "top_p", "typical_p", "use_cache",
+    "forced_eos_token_id", "length_penalty", "max_length", "max_new_tokens", "min_length", "no_repeat_ngram_size",
+    "num_beam_groups", "num_beams", "num_return_sequences", "prefix", "remove_invalid_values", "repetition_penalty",
+    "suppress_tokens", "task_specific_params", "temperature", "top_k", "top_p", "typical_p", "use_cache",
     // outputs of a call
     "out_features", "out_indices", "output_attentions", "output_hidden_states", "output_past", "output_router_logits",
     "output_scores", "return_dict", "return_dict_in_generate", "stage_names", "torchscript",
     // other orders of the same operations
-    "_attn_implementation", "_attn_implementation_autoset", "attention_softmax_in_fp32", "attn_implementation",
-    "chunk_size_feed_forward", "deterministic_flash_attn", "gradient_checkpointing", "pretraining_tp",
-    "reference_compile", "reorder_and_upcast_attn", "repad_logits_with_grad", "scale_attention_softmax_in_fp32",
-    "use_bfloat16",
+    "_attn_implementation", "_attn_implementation_autoset", "_flash_attn_2_enabled", "attention_softmax_in_fp32",
+    "attn_implementation", "chunk_size_feed_forward", "deterministic_flash_attn", "gradient_checkpointing",
+    "pretraining_tp", "reference_compile", "reorder_and_upcast_attn", "repad_logits_with_grad",
+    "scale_attention_softmax_in_fp32", "use_bfloat16",
     // dropouts, which --dropout sets
     "activation_dropout", "attention_dropout", "attention_probs_dropout_prob", "attn_pdrop", "classifier_dropout",
     "classifier_dropout_prob", "drop_path_rate", "dropout", "embd_pdrop", "embedding_dropout", "hidden_dropout",

@@ -83,7 +83,9 @@ void read_positions(const ConfigFields& fields, TransformerConfig& config) {
 /// vocabulary, which must have been read, has it.
 std::optional<std::int64_t> padding_id(const ConfigFields& fields, std::optional<std::int64_t> otherwise,
                                        const TransformerConfig& config) {
-  if (!fields.given("pad_token_id").is_null()) return fields.non_negative("pad_token_id", 0);
+  const nlohmann::ordered_json& given = fields.given("pad_token_id");
+  if (given.is_number_integer() && given < 0) return std::nullopt;  // early conversions of LLaMA give -1 for none
+  if (!given.is_null()) return fields.non_negative("pad_token_id", 0);
   return fields.is_null("pad_token_id") || otherwise >= config.vocab_size ? std::nullopt : otherwise;
 }
 
@@ -219,7 +221,7 @@ void read_modernbert(const ConfigFields& fields, TransformerConfig& config) {
   require_heads_that_divide(fields, "num_attention_heads", config);
   config.vocab_size = fields.positive("vocab_size");
   config.max_position_embeddings = fields.positive("max_position_embeddings", 8192);
-  config.padding_id = fields.non_negative("pad_token_id", 50283);
+  config.padding_id = padding_id(fields, 50283);
   config.layer_norm_eps = fields.number("norm_eps", config.layer_norm_eps);
   config.norm_has_bias = fields.flag("norm_bias", false);
   config.has_qkv_bias = config.has_attention_output_bias = fields.flag("attention_bias", false);

@@ -118,6 +118,37 @@ TEST(KnownFields, NotesAndDefaultsOfGenerationAreTaken) {
             "");
 }
 
+/// Oracle: notes in published files: distilgpt2's, deepset/roberta-base-squad2's, those of transformers 2 and of cross
+/// encoders.
+TEST(KnownFields, NotesOfOldFilesAreTaken) {
+  EXPECT_EQ(llama_refusal({{"_num_labels", 1},
+                           {"name", "Roberta"},
+                           {"language", "english"},
+                           {"eos_token_ids", 0},
+                           {"sbert_ce_default_activation_function", "torch.nn.modules.linear.Identity"},
+                           {"sentence_transformers", {{"version", "4.1.0"}}},
+                           {"model_name", "unsloth/llama"},
+                           {"xla_device", true}}),
+            "");
+}
+
+/// Returns the defaults of transformers 5 for a model type, with all fields.
+Json defaults_of(const std::string& type) {
+  for (const Json& config : test::reference_data("configs_reference.json").at("configs"))
+    if (config.at("model_type") == type) return config;
+  throw InvalidInput("model_type", "must be recorded", type);
+}
+
+/// Oracle: -1 says "none" in the first conversions of LLaMA (decapoda-research/llama-7b-hf).
+TEST(KnownFields, ANegativePaddingIdIsNone) {
+  for (const char* type : {"llama", "gpt_neox", "modernbert", "smollm3"}) {
+    Json config = defaults_of(type), without = config;
+    config["pad_token_id"] = -1;
+    without.erase("pad_token_id");
+    EXPECT_TRUE(config_from_json(config.dump(), type) == config_from_json(without.dump(), type)) << type;
+  }
+}
+
 /// Oracle: each configuration of transformers 5 with all its fields and their defaults.
 TEST(KnownFields, EveryFieldThatTransformersWritesIsKnown) {
   for (Json config : test::reference_data("configs_reference.json").at("configs")) {
@@ -126,13 +157,6 @@ TEST(KnownFields, EveryFieldThatTransformersWritesIsKnown) {
     config["a_new_field"] = 2;
     EXPECT_THROW(config_from_json(config.dump(), type, ConfigUse::counting), InvalidInput) << type;
   }
-}
-
-/// Returns the defaults of transformers 5 for a model type, with all fields.
-Json defaults_of(const std::string& type) {
-  for (const Json& config : test::reference_data("configs_reference.json").at("configs"))
-    if (config.at("model_type") == type) return config;
-  throw InvalidInput("model_type", "must be recorded", type);
 }
 
 /// Returns the description in a config.json with its head size, or the refusal of a size that is missing.

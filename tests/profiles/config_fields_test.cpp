@@ -33,8 +33,8 @@ TEST(ConfigFields, AWholeNumberFitsInto32Bits) {
   for (const Json& value : {Json(2147483648), Json(18446744073709551615u), Json(0), Json(-1), Json(1.5), Json("wide")})
     EXPECT_EQ(refusal({{"vocab_size", value}}), "config.json: vocab_size" + rule + value.dump());
   EXPECT_EQ(refusal({{"vocab_size", 2147483647}}), "");
-  EXPECT_EQ(refusal({{"pad_token_id", -1}}),
-            "config.json: pad_token_id: must be a whole number from 0 to 2147483647, is -1");
+  EXPECT_EQ(refusal({{"num_key_value_heads", 2}, {"use_sliding_window", true}, {"max_window_layers", -1}}, "qwen2"),
+            "config.json: max_window_layers: must be a whole number from 0 to 2147483647, is -1");
   EXPECT_EQ(refusal({{"pad_token_id", 0}}), "");
 }
 
