@@ -126,6 +126,7 @@ class RotaryReader {
                                    "mscale_all_dim",   "truncate",
                                    "finetuned"};  // the last is a note
     if (!object.is_object() && !object.is_null()) throw InvalidInput(at, "must be a JSON object", object.dump());
+    kind_named(kind_name(object, at), at);  // before the parameters, of which those of other kinds are unknown
     require_known_parameters(object, kKnown, at + ".");
     const bool is_neox = config_.family == Family::gpt_neox;
     const char* const before_version_5 = is_neox ? "rotary_pct" : "partial_rotary_factor";
@@ -164,6 +165,10 @@ class RotaryReader {
     }
   }
 
+  bool is_qwen() const {
+    return config_.family == Family::qwen2 || config_.family == Family::qwen3 || config_.family == Family::qwen3_moe;
+  }
+
   /// Returns the window of blocks with local attention: a token sees tokens less than this many places away. 0 =
   /// unlimited.
   std::int64_t window() const {
@@ -172,7 +177,7 @@ class RotaryReader {
     const bool has_default =
         config_.family == Family::mistral || config_.family == Family::olmo3 || config_.norm_adds_one;
     const std::int64_t otherwise = has_default ? 4096 : 0;
-    if (fields_.is_null("sliding_window")) return 0;
+    if (fields_.is_null("sliding_window") || (is_qwen() && !fields_.flag("use_sliding_window", false))) return 0;
     return fields_.positive("sliding_window", otherwise);
   }
 

@@ -99,6 +99,14 @@ TEST(KnownFields, AnUnknownFieldIsRefusedByItsName) {
             "config.json: rope_scaling.offset" + rule + "1");
 }
 
+/// Phi-4-mini's: the kind is what has no support, and its parameters are not to be removed.
+TEST(KnownFields, AnUnsupportedKindOfPositionsIsNamedBeforeItsParameters) {
+  const Json longrope = {{"type", "longrope"}, {"long_factor", {1.0, 1.1}}, {"short_factor", {1.0, 1.0}}};
+  EXPECT_EQ(llama_refusal({{"rope_scaling", longrope}}),
+            "config.json: rope_scaling.rope_type: must be default, linear, dynamic, llama3 or yarn: others are not "
+            "supported, is longrope");
+}
+
 TEST(KnownFields, AnUnknownFieldMaySayNothing) {
   for (const Json& nothing : {Json(), Json(false), Json(""), Json::array(), Json::object()})
     EXPECT_EQ(llama_refusal({{"qk_layernorm", nothing}}), "") << nothing.dump();
@@ -210,6 +218,18 @@ TEST(KnownFields, BlocksWithoutAListHaveTheKindsOfTransformers) {
     config.erase("no_rope_layers");
     EXPECT_LT(config.size(), listed.size()) << type;
     EXPECT_TRUE(config_from_json(config.dump(), type) == config_from_json(listed.dump(), type)) << type;
+  }
+}
+
+/// Oracle: Qwen2Config and Qwen3Config of transformers 5 set sliding_window to None then, whatever layer_types say.
+TEST(KnownFields, QwenHasAWindowOnlyWhereItUsesOne) {
+  for (const char* type : {"qwen2", "qwen3"}) {
+    Json config = defaults_of(type);
+    for (Json& kind : config.at("layer_types")) kind = "sliding_attention";
+    config["sliding_window"] = 64;
+    EXPECT_EQ(config_from_json(config.dump(), type).pattern_of(0).window, 0) << type;
+    config["use_sliding_window"] = true;
+    EXPECT_EQ(config_from_json(config.dump(), type).pattern_of(0).window, 64) << type;
   }
 }
 
