@@ -95,13 +95,17 @@ class RotaryReader {
     read_patterns();
     const Json parameters = fields_.object("rope_parameters");
     if (parameters.contains("full_attention") || parameters.contains("sliding_attention")) {
-      const auto of = [&](const char* kind) {
+      const auto of = [&](const char* kind, double theta) {
         const auto found = parameters.find(kind);
-        return rotary(found == parameters.end() ? Json::object() : *found, place("rope_parameters.") + kind);
+        return rotary(found == parameters.end() ? Json::object() : *found, theta, place("rope_parameters.") + kind);
       };
-      config_.rotaries = {of("full_attention"), of("sliding_attention")};
-    } else if (!fields_.given("rope_parameters").is_null()) {
-      config_.rotaries = {rotary(parameters, place("rope_parameters"))};
+      config_.rotaries = {of("full_attention", theta()), of("sliding_attention", local_theta())};
+    } else if (!parameters.empty()) {
+      if (has_local_theta())
+        throw InvalidInput(place("rope_parameters"),
+                           "must have full_attention or sliding_attention, whose positions differ in this family",
+                           parameters.dump());
+      config_.rotaries = {rotary(parameters, theta(), place("rope_parameters"))};
       leave_windows_unscaled();
     } else {
       read_before_version_5();
@@ -116,7 +120,26 @@ class RotaryReader {
  private:
   std::string place(const char* key) const { return fields_.place(key); }
 
-  Rotary rotary(const Json& object, const std::string& at) const {
+  bool is_modernbert() const { return config_.family == Family::modernbert; }
+
+  /// Returns whether blocks with a window have a base of their own.
+  bool has_local_theta() const { return is_modernbert() || config_.family == Family::gemma3_text; }
+
+  /// Returns the base of the frequencies if rope_parameters do not give one.
+  double theta() const {
+    return fields_.number(is_modernbert()                      ? "global_rope_theta"
+                          : config_.family == Family::gpt_neox ? "rotary_emb_base"
+                                                               : "rope_theta",
+                          default_theta_);
+  }
+
+  /// Does the same for blocks with a window.
+  double local_theta() const {
+    if (!has_local_theta()) return theta();
+    return fields_.number(is_modernbert() ? "local_rope_theta" : "rope_local_base_freq", 10'000);
+  }
+
+  Rotary rotary(const Json& object, double default_theta, const std::string& at) const {
     static const FieldNames kKnown{"rope_type",        "type",
                                    "rope_theta",       "partial_rotary_factor",
                                    "factor",           "original_max_position_embeddings",
@@ -138,7 +161,7 @@ class RotaryReader {
           object.contains(key) ? fmt::format("{}.{}", at, key) : place(before_version_5),
           fmt::format("must be at most 1 and give an even part of a head ({} values)", config_.size_of_head()),
           fmt::format("{}", fraction));
-    return {.theta = given_number(object, "rope_theta", default_theta_, at),
+    return {.theta = given_number(object, "rope_theta", default_theta, at),
             .fraction = fraction,
             .scaling = scaling_from(object, config_.max_position_embeddings, at)};
   }
@@ -150,19 +173,14 @@ class RotaryReader {
     config_.rotaries.back().scaling = {};
   }
 
+  /// Reads rope_scaling, which Gemma 3 uses for blocks without a window and ModernBERT for all.
   void read_before_version_5() {
-    Json object = fields_.object("rope_scaling");
-    const bool is_modernbert = config_.family == Family::modernbert;
-    const char* const theta = is_modernbert                        ? "global_rope_theta"
-                              : config_.family == Family::gpt_neox ? "rotary_emb_base"
-                                                                   : "rope_theta";
-    object["rope_theta"] = fields_.number(theta, default_theta_);
-    config_.rotaries = {rotary(object, place("rope_scaling"))};
+    const Json scaling = fields_.object("rope_scaling");
+    config_.rotaries = {rotary(scaling, theta(), place("rope_scaling"))};
     leave_windows_unscaled();
-    if (is_modernbert || config_.family == Family::gemma3_text) {
-      const char* const key = is_modernbert ? "local_rope_theta" : "rope_local_base_freq";
-      config_.rotaries.push_back(rotary({{"rope_theta", fields_.number(key, 10'000)}}, place(key)));
-    }
+    if (has_local_theta())
+      config_.rotaries.push_back(
+          rotary(is_modernbert() ? scaling : Json::object(), local_theta(), place("rope_scaling")));
   }
 
   bool is_qwen() const {
@@ -173,7 +191,7 @@ class RotaryReader {
   /// unlimited.
   std::int64_t window() const {
     // In transformers a token of ModernBERT sees half of local_attention on each side.
-    if (config_.family == Family::modernbert) return fields_.positive("local_attention", 128) / 2 + 1;
+    if (is_modernbert()) return fields_.positive("local_attention", 128) / 2 + 1;
     const bool has_default =
         config_.family == Family::mistral || config_.family == Family::olmo3 || config_.norm_adds_one;
     const std::int64_t otherwise = has_default ? 4096 : 0;

@@ -99,14 +99,6 @@ TEST(KnownFields, AnUnknownFieldIsRefusedByItsName) {
             "config.json: rope_scaling.offset" + rule + "1");
 }
 
-/// Phi-4-mini's: the kind is what has no support, and its parameters are not to be removed.
-TEST(KnownFields, AnUnsupportedKindOfPositionsIsNamedBeforeItsParameters) {
-  const Json longrope = {{"type", "longrope"}, {"long_factor", {1.0, 1.1}}, {"short_factor", {1.0, 1.0}}};
-  EXPECT_EQ(llama_refusal({{"rope_scaling", longrope}}),
-            "config.json: rope_scaling.rope_type: must be default, linear, dynamic, llama3 or yarn: others are not "
-            "supported, is longrope");
-}
-
 TEST(KnownFields, AnUnknownFieldMaySayNothing) {
   for (const Json& nothing : {Json(), Json(false), Json(""), Json::array(), Json::object()})
     EXPECT_EQ(llama_refusal({{"qk_layernorm", nothing}}), "") << nothing.dump();
@@ -219,40 +211,6 @@ TEST(KnownFields, BlocksWithoutAListHaveTheKindsOfTransformers) {
     EXPECT_LT(config.size(), listed.size()) << type;
     EXPECT_TRUE(config_from_json(config.dump(), type) == config_from_json(listed.dump(), type)) << type;
   }
-}
-
-/// Oracle: Qwen2Config and Qwen3Config of transformers 5 set sliding_window to None then, whatever layer_types say.
-TEST(KnownFields, QwenHasAWindowOnlyWhereItUsesOne) {
-  for (const char* type : {"qwen2", "qwen3"}) {
-    Json config = defaults_of(type);
-    for (Json& kind : config.at("layer_types")) kind = "sliding_attention";
-    config["sliding_window"] = 64;
-    EXPECT_EQ(config_from_json(config.dump(), type).pattern_of(0).window, 0) << type;
-    config["use_sliding_window"] = true;
-    EXPECT_EQ(config_from_json(config.dump(), type).pattern_of(0).window, 64) << type;
-  }
-}
-
-/// Oracle: the YaRN of Olmo-3-7B, which is that of blocks without a window, in the three forms of transformers'
-/// versions.
-TEST(KnownFields, ScaledPositionsOfOlmo3AreThoseOfItsBlocksWithoutAWindow) {
-  const Json yarn = {{"rope_type", "yarn"}, {"factor", 8.0}, {"original_max_position_embeddings", 8192}};
-  const auto with = [](const Json& value, const Json& more) {
-    Json joined = value;
-    joined.update(more);
-    return joined;
-  };
-  Json config = defaults_of("olmo3");
-  config.erase("rope_parameters");
-  const Json old = with(config, {{"rope_scaling", yarn}, {"rope_theta", 500'000}}),
-             flat = with(config, {{"rope_parameters", with(yarn, {{"rope_theta", 500'000}})}}),
-             by_kind = with(config, {{"rope_parameters",
-                                      {{"full_attention", with(yarn, {{"rope_theta", 500'000}})},
-                                       {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 500'000}}}}}});
-  const TransformerConfig expected = config_from_json(by_kind.dump(), "by kind");
-  EXPECT_EQ(expected.rotaries.at(0).scaling.kind, RotaryScaling::Kind::yarn);
-  EXPECT_EQ(expected.rotaries.at(1).scaling.kind, RotaryScaling::Kind::none);
-  for (const Json& form : {old, flat}) EXPECT_TRUE(config_from_json(form.dump(), "form") == expected) << form.dump();
 }
 
 TEST(KnownFields, StarCoder2MayNameTheKindsThatItHas) {
