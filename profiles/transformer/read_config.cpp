@@ -28,6 +28,14 @@ const FamilyRow& family_named(const std::string& type, const std::string& file, 
                      type.empty() ? "missing" : "\"" + type + "\"");
 }
 
+/// Returns whether the class that saved the folder predicts a label for a whole text or picture.
+bool is_classifier(const Json& config) {
+  const Json classes = config.value("architectures", Json());
+  if (!classes.is_array() || classes.empty() || !classes[0].is_string()) return false;
+  const std::string name = classes[0];
+  return name.find("ForSequenceClassification") != name.npos || name.find("ForImageClassification") != name.npos;
+}
+
 /// Returns the task of the class that saved the folder, or the family's first if none or an unknown one is named.
 Task task_named(const FamilyRow& row, const Json& architectures) {
   if (architectures.is_array() && !architectures.empty() && architectures[0].is_string())
@@ -59,7 +67,8 @@ TransformerConfig config_from_json(const std::string& text, const std::string& f
 ProblemType problem_type_from_json(const std::string& text, const std::string& file, std::int64_t num_labels) {
   const Json json = parse_json<Json>(text, file);
   const Json given = json.is_object() ? json.value("problem_type", Json()) : Json();
-  if (given.is_null()) return num_labels == 1 ? ProblemType::regression : ProblemType::single_label;
+  if (given.is_null())
+    return num_labels == 1 && is_classifier(json) ? ProblemType::regression : ProblemType::single_label;
   constexpr ProblemType kAll[] = {ProblemType::single_label, ProblemType::multi_label, ProblemType::regression};
   std::vector<std::string> names;
   for (const ProblemType type : kAll) {
@@ -77,9 +86,10 @@ std::vector<std::string> label_names_from_json(const std::string& text, const st
   const Json& given = json["id2label"];
   for (std::size_t i = 0; i < given.size(); ++i) {
     const std::string key = std::to_string(i);
-    if (!given.contains(key) || !given[key].is_string())
+    const Json name = given.value(key, Json());
+    if (name.is_null() || name.is_structured())
       throw InvalidInput(file + ": id2label", "must name labels 0, 1, 2, ...", given.dump());
-    names.push_back(given[key]);
+    names.push_back(name.is_string() ? name.get<std::string>() : name.dump());
   }
   return names;
 }

@@ -12,11 +12,12 @@ namespace frostpipe {
 TransformerConfig config_from_json(const std::string& text, const std::string& file,
                                    ConfigUse use = ConfigUse::computing);
 
-/// Returns the names of labels 0, 1, ... in id2label; empty if there are none. Throws InvalidInput if one is missing.
+/// Returns the names of labels 0, 1, ... in id2label, of which numbers, true and false count as texts; empty if there
+/// are none. Throws InvalidInput if one is missing.
 std::vector<std::string> label_names_from_json(const std::string& text, const std::string& file);
 
-/// Returns problem_type. If it is missing, the result is transformers' default: regression for one label, single_label
-/// for more. Throws InvalidInput for any other value.
+/// Returns problem_type. If it is missing, the result is transformers' default: regression for a classifier
+/// (architectures) of one label, else single_label. Throws InvalidInput for any other value.
 ProblemType problem_type_from_json(const std::string& text, const std::string& file, std::int64_t num_labels);
 
 /// Returns transformers' name of the class: "BertForQuestionAnswering".
