@@ -117,9 +117,10 @@ constexpr const char* kFieldsWithoutEffect[] = {
     "aux_loss_alpha", "clip_qkv", "ep_size", "n_group", "norm_topk_prob", "num_nextn_predict_layers", "qk_head_dim",
     "rope_interleave", "routed_scaling_factor", "router_aux_loss_coef", "router_jitter_noise", "scoring_func",
     "seq_aux", "topk_group", "topk_method",
-    // read unless another field takes their place; Gemma ignores hidden_act, and ModernBERT layer_norm_eps
-    "_sliding_window_pattern", "global_attn_every_n_layers", "global_rope_theta", "hidden_act", "layer_norm_eps",
-    "local_attention", "local_rope_theta", "max_window_layers", "original_max_position_embeddings",
+    // read unless another field takes their place; Gemma 1 ignores hidden_activation, Gemma 2 and 3 hidden_act, and
+    // ModernBERT layer_norm_eps
+    "_sliding_window_pattern", "global_attn_every_n_layers", "global_rope_theta", "hidden_act", "hidden_activation",
+    "layer_norm_eps", "local_attention", "local_rope_theta", "max_window_layers", "original_max_position_embeddings",
     "partial_rotary_factor", "rope_local_base_freq", "rope_scaling", "rope_theta", "rotary_emb_base", "rotary_pct",
     "sliding_window", "sliding_window_pattern", "use_sliding_window"};
 

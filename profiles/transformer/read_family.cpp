@@ -89,12 +89,13 @@ std::optional<std::int64_t> padding_id(const ConfigFields& fields, std::optional
   return fields.is_null("pad_token_id") || otherwise >= config.vocab_size ? std::nullopt : otherwise;
 }
 
-/// Reads the activation of a decoder. Gemma has its own field; for its first version transformers ignores hidden_act.
+/// Reads the activation of a decoder. Gemma 2 and 3 have a field of their own. In Gemma 1's files gelu means its
+/// approximation, as transformers 5 reads them.
 Activation decoder_activation(const ConfigFields& fields, const TransformerConfig& config) {
-  if (config.family == Family::gemma && fields.text("hidden_activation").empty()) return config.activation;
-  const bool is_gemma = config.norm_adds_one;
-  return activation_named(fields, is_gemma ? "hidden_activation" : "hidden_act",
-                          is_gemma ? "gelu_pytorch_tanh" : "silu");
+  if (!config.norm_adds_one) return activation_named(fields, "hidden_act", "silu");
+  if (config.family != Family::gemma) return activation_named(fields, "hidden_activation", "gelu_pytorch_tanh");
+  const Activation given = activation_named(fields, "hidden_act", "gelu_pytorch_tanh");
+  return given == Activation::gelu ? Activation::gelu_tanh : given;
 }
 
 bool has_head_size_of_its_own(Family family) {

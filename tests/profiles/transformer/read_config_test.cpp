@@ -30,6 +30,23 @@ TEST(ReadConfig, OneLabelIsANumberOnlyForAClassifier) {
   EXPECT_EQ(type_of({{"problem_type", "regression"}}, 1), ProblemType::regression);
 }
 
+// Oracle: GemmaConfig of transformers 5.23, whose MLP takes hidden_act, and Gemma2Config, whose MLP does not.
+TEST(ReadConfig, Gemma1HasTheActivationInHiddenAct) {
+  const auto activation = [](const char* type, const Json& given) {
+    Json config = {{"model_type", type},       {"hidden_size", 16},        {"num_hidden_layers", 1},
+                   {"num_attention_heads", 4}, {"num_key_value_heads", 4}, {"head_dim", 4},
+                   {"intermediate_size", 8},   {"vocab_size", 40}};
+    config.update(given);
+    return config_from_json(config.dump(), "config.json").activation;
+  };
+  EXPECT_EQ(activation("gemma", Json::object()), Activation::gelu_tanh);
+  EXPECT_EQ(activation("gemma", {{"hidden_act", "gelu"}, {"hidden_activation", nullptr}}), Activation::gelu_tanh);
+  EXPECT_EQ(activation("gemma", {{"hidden_act", "gelu_pytorch_tanh"}, {"hidden_activation", "gelu"}}),
+            Activation::gelu_tanh);
+  EXPECT_EQ(activation("gemma", {{"hidden_act", "silu"}}), Activation::silu);
+  EXPECT_EQ(activation("gemma2", {{"hidden_act", "silu"}}), Activation::gelu_tanh);
+}
+
 TEST(ReadConfig, NamesOfLabelsMayBeNumbers) {
   const auto names = [](const Json& id2label) {
     return label_names_from_json(Json{{"id2label", id2label}}.dump(), "config.json");
