@@ -49,11 +49,15 @@ std::vector<std::string> names_of(const TextRow& row, const std::filesystem::pat
       throw InvalidInput(row.label_place(path),
                          "the labels must be a list of JSON, such as [\"a\", \"b\"], or one name", shown(*row.label));
   }
+  if (!label.is_array()) return {name_of(label, row, path)};
   std::vector<std::string> names;
-  if (label.is_array())
-    for (const Json& one : label) names.push_back(name_of(one, row, path));
-  else
-    names.push_back(name_of(label, row, path));
+  for (const Json& one : label) {
+    names.push_back(name_of(one, row, path));
+    if (std::ranges::find(names.begin(), names.end() - 1, names.back()) != names.end() - 1)
+      throw InvalidInput(row.label_place(path),
+                         "the labels must be different names; labels as 0 and 1 must be columns, one for each label",
+                         in_quotes(names.back()) + " twice");
+  }
   return names;
 }
 

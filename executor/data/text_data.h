@@ -37,8 +37,8 @@ struct ColumnNames {
 /// - Labels are of the type multi_label if they are lists of names, or if no column is called `label` and two or more
 ///   columns hold 0 or 1 (in JSON also false or true) in every row. They are of the type regression if one is a number
 ///   with a fraction in JSON. Otherwise they are of the type `otherwise`. A single_label is a name: in JSON a text, a
-///   whole number, true or false. A multi_label is a list of names (in a table written as JSON), one name, or none if
-///   the field is empty. For regression the label is a number.
+///   whole number, true or false. A multi_label is a list of different names (in a table written as JSON), one name, or
+///   none if the field is empty. For regression the label is a number.
 /// - label_names are the distinct labels: in numeric order if all are integers, else in order of their bytes.
 /// - Notes say how many texts are empty, which labels differ only by blanks, and which other columns hold words.
 ///

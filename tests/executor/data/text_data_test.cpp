@@ -323,6 +323,11 @@ TEST_F(ReadTexts, ErrorsOfSeveralLabelsAreNamed) {
             "a.jsonl:1: labels: must be a text, a whole number, true or false, is 0.5");
   EXPECT_EQ(refusal("a.jsonl", R"({"text": "a", "labels": ["z"]})"),
             "a.jsonl:1: the label must be one that the model knows (\"x\", \"y\"), is \"z\"");
+  const std::string flags =
+      "a.jsonl:1: labels: the labels must be different names; labels as 0 and 1 must be columns, one for each label, "
+      "is ";
+  EXPECT_EQ(refusal("a.jsonl", R"({"text": "a", "labels": [0, 1, 0]})"), flags + "\"0\" twice");
+  EXPECT_EQ(refusal("a.jsonl", R"({"text": "a", "labels": [true, false, true]})"), flags + "\"true\" twice");
   EXPECT_EQ(refusal("a.csv", "text,x,w\na,1,0\n"),
             "a.csv:1: the header must name one column \"label\" (or \"labels\"), between tabs or commas, is "
             "\"text,x,w\"")
