@@ -144,7 +144,7 @@ TEST(KnownFields, ANegativePaddingIdIsNone) {
   for (const char* type : {"llama", "gpt_neox", "modernbert", "smollm3"}) {
     Json config = defaults_of(type), without = config;
     config["pad_token_id"] = -1;
-    without.erase("pad_token_id");
+    without["pad_token_id"] = nullptr;
     EXPECT_TRUE(config_from_json(config.dump(), type) == config_from_json(without.dump(), type)) << type;
   }
 }
