@@ -142,6 +142,7 @@ class Launcher {
         process.has_beaten = true;
         if (said->text == messages::kDone) process.done = true;
         if (said->text == messages::kInterrupted) was_interrupted_ = true;
+        if (const auto from = messages::parse_begun(said->text)) begun_from_ = from;
         if (const auto progress = messages::parse_progress(said->text)) process.progress = progress;
         if (messages::parse_stopped(said->text) == generation_) process.stopped = true;
       }
@@ -273,6 +274,7 @@ class Launcher {
   void start_round() {
     announce(processes_, {.generation = generation_,
                           .cause = cause_,
+                          .begun_from = begun_from_,
                           .lost_ns = nanoseconds_of(lost_at_),
                           .noticed_ns = nanoseconds_of(noticed_at_)});
     if (asked_to_end_) ask_to_end();
@@ -281,7 +283,8 @@ class Launcher {
   const LaunchOptions& options_;
   std::vector<RankProcess> processes_;
   int generation_ = 0, num_restarts_ = 0;
-  std::string cause_;  // why a new round begins; empty otherwise
+  std::string cause_;                      // why a new round begins; empty otherwise
+  std::optional<std::string> begun_from_;  // what a rank has told by Membership::begun()
   Clock::time_point lost_at_{}, noticed_at_{};
   std::optional<Clock::time_point> first_stop_;    // time of the first survivor's stop in this round
   std::optional<Clock::time_point> asked_to_end_;  // time of the first signal

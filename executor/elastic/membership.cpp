@@ -32,6 +32,12 @@ std::string stopped(int generation) { return "stopped " + std::to_string(generat
 
 int parse_stopped(const std::string& text) { return text.starts_with("stopped ") ? std::atoi(text.c_str() + 8) : -1; }
 
+std::string begun(const std::string& from) { return "begun " + from; }
+
+std::optional<std::string> parse_begun(const std::string& text) {
+  return text.starts_with("begun ") ? std::optional(text.substr(6)) : std::nullopt;
+}
+
 std::string peer(int rank) { return "peer " + std::to_string(rank); }
 
 int parse_peer(const std::string& text) { return text.starts_with("peer ") ? std::atoi(text.c_str() + 5) : -1; }
@@ -55,11 +61,13 @@ std::optional<int> parse_end_after(const std::string& text) {
 }
 
 std::string start_round(const RendezvousInfo& info) {
-  return nlohmann::json{
+  nlohmann::json json{
       {"generation", info.generation},       {"rank", info.self.rank}, {"world_size", info.self.world_size},
       {"logical_ranks", info.logical_ranks}, {"cause", info.cause},    {"lost_ns", info.lost_ns},
-      {"noticed_ns", info.noticed_ns}}
-      .dump();
+      {"noticed_ns", info.noticed_ns}};
+  if (info.begun_from) json["begun_from"] = *info.begun_from;
+  return json.dump(-1, ' ', /*ensure_ascii=*/false,
+                   nlohmann::json::error_handler_t::replace);  // a path may be no UTF-8
 }
 
 std::optional<RendezvousInfo> parse_start_round(const std::string& text) {
@@ -70,6 +78,7 @@ std::optional<RendezvousInfo> parse_start_round(const std::string& text) {
   info.self = {.rank = json.at("rank"), .world_size = json.at("world_size"), .watched_by_launcher = true};
   info.logical_ranks = json.at("logical_ranks").get<std::vector<int>>();
   info.cause = json.at("cause");
+  if (json.contains("begun_from")) info.begun_from = json["begun_from"].get<std::string>();
   info.lost_ns = json.at("lost_ns");
   info.noticed_ns = json.at("noticed_ns");
   return info;
@@ -190,6 +199,10 @@ int Membership::max_restarts() const { return state_->max_restarts; }
 bool Membership::may_rendezvous_again() const { return state_->may_rendezvous_again; }
 
 void Membership::stop(int generation) { state_->send_surely(messages::stopped(generation)); }
+
+void Membership::begun(const std::string& from) {
+  if (state_->channel) state_->send_surely(messages::begun(from));
+}
 
 bool Membership::is_to_end() {
   if (!state_->channel) return false;

@@ -22,8 +22,10 @@ struct RendezvousInfo {
   RankEnvironment self;
   std::vector<int> logical_ranks;  // by rank: the rank in the first round, which identifies the device of the cluster
   std::string cause;               // reason for the round: "rank 1 was killed by signal 9"; empty for the first one
-  Nanoseconds lost_ns = 0;         // steady clock: last sign of life of the lost rank
-  Nanoseconds noticed_ns = 0;      // steady clock: time at which the loss was noticed
+  // What a rank of an earlier round has told by Membership::begun(); not set if none has.
+  std::optional<std::string> begun_from;
+  Nanoseconds lost_ns = 0;     // steady clock: last sign of life of the lost rank
+  Nanoseconds noticed_ns = 0;  // steady clock: time at which the loss was noticed
 };
 
 /// A process's view of the rendezvous rounds of its job. If frostpipe's launcher has started the ranks, it assigns the
@@ -59,6 +61,9 @@ class Membership final : public Rendezvous {
   std::optional<RendezvousInfo> next_round() override;
   bool may_rendezvous_again() const override;
   void stop(int generation) override;
+  /// Tells the launcher that the run has begun, and from which checkpoint ("": from none). The launcher tells the ranks
+  /// of later rounds (RendezvousInfo::begun_from), since all ranks that know it may be lost.
+  void begun(const std::string& from);
   /// Returns true before the step at which the launcher wants all ranks to end the run; always false under another
   /// launcher. All ranks must ask before every step. Returns at once until the launcher has asked the ranks to end;
   /// from then on waits until the launcher knows the progress of every rank.
@@ -81,6 +86,10 @@ inline constexpr const char* kInterrupt = "interrupt";      // asks for the rank
 inline constexpr const char* kInterrupted = "interrupted";  // the run has ended before the step of end_after()
 /// Makes the message of a survivor that has closed its connections of that round.
 std::string stopped(int generation);
+/// Makes the message of Membership::begun().
+std::string begun(const std::string& from);
+/// Returns nothing for any other text.
+std::optional<std::string> parse_begun(const std::string& text);
 /// Makes the message that comes with a socket to that rank, before the start of the round that uses it.
 std::string peer(int rank);
 /// The answer to kInterrupt: the number of steps that the rank has begun in this round, and the longest duration of

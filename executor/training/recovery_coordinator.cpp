@@ -9,6 +9,7 @@
 #include "executor/training/checkpoints/checkpoint_layers.h"
 #include "executor/training/pipeline_session.h"
 #include "executor/training/policy/resume_point.h"
+#include "executor/training/run_origin.h"
 #include "plan/memory.h"
 #include "plan/stages.h"
 
@@ -29,22 +30,15 @@ std::string layout_text(const Phase& phase) {
 void RecoveryCoordinator::start(const ScalarLog& scalars) {
   const Nanoseconds connected = steady_now_ns();
   Communicator& communicator = round_.communicator();
-  const CheckpointFolder& place = round_.checkpoint_folder();
-  if (!place.is_shared() || round_.lacks_ranks()) {
-    const std::string root = communicator.broadcast(folder_to_resume(run_.options).string(), 0);
-    if (!root.empty()) bring_checkpoint_together(place, root, communicator);
-  }
-  const std::string folder = communicator.broadcast(round_.is_first() ? prepare_run_folder(scalars) : "", 0);
-  const Checkpoint snapshot = folder.empty() ? state_.beginning() : read_checkpoint(folder);
-  follow_first_rank(place, snapshot, communicator.rank());
-  if (!folder.empty() && lies_in(checkpoints_folder(run_.options), snapshot.folder))
-    round_.checkpoints().set_completed(snapshot.step);
+  const std::optional<Checkpoint> found = find_origin(run_, round_, state_, scalars);
+  const Checkpoint snapshot = found ? *found : state_.beginning();
+  if (found) keep_checkpoints_until(*found);
   restore_layers(state_.restore(snapshot, round_), snapshot,
-                 {.checkpoint = folder.empty() ? nullptr : &snapshot, .inventories = {}});
+                 {.checkpoint = found ? &*found : nullptr, .inventories = {}});
   communicator.control_group().barrier();
   // Virtual time starts now on all ranks; earlier delays are not part of the rehearsal.
   if (VirtualClock* const clock = run_.device->virtual_clock()) clock->synchronize();
-  if (!folder.empty()) {
+  if (found) {
     state_.summary.recoveries.push_back({.step = state_.step,
                                          .lost_steps = 0,
                                          .world_size = communicator.world_size(),
@@ -52,39 +46,47 @@ void RecoveryCoordinator::start(const ScalarLog& scalars) {
                                          .source = "checkpoint " + snapshot.folder.filename().string(),
                                          .restoring_ns = steady_now_ns() - connected});
     if (round_.is_first())
-      run_.callbacks.note(fmt::format("goes on with step {} of {}, from {}", state_.step, run_.num_steps, folder));
+      run_.callbacks.note(
+          fmt::format("goes on with step {} of {}, from {}", state_.step, run_.num_steps, snapshot.folder.string()));
   }
   if (round_.is_first() && round_.lacks_ranks())
     run_.callbacks.note(fmt::format("{} of the plan's {} ranks {} present: re-planned for them ({})",
                                     communicator.world_size(), run_.options.plan.world_size,
                                     communicator.world_size() == 1 ? "is" : "are",
                                     layout_text(round_.session().phase())));
-  state_.summary.start_seconds += static_cast<double>(steady_now_ns() - run_.started_ns) * 1e-9;
+  begin_from(found);
   state_.clock.begin_loop(run_.device->now_ns());
 }
 
-/// Must be called on rank 0 only. Returns the folder of the checkpoint to resume from, "" if there is none, and removes
-/// the files of another run.
-std::string RecoveryCoordinator::prepare_run_folder(const ScalarLog& scalars) {
-  const TrainOptions& options = run_.options;
-  const std::optional<Checkpoint> found = checkpoint_to_resume(options, state_.settings, run_.callbacks.note);
-  if (!found) scalars.begin_anew();
-  if (!keep_checkpoints_up_to(found ? found->folder : "", found ? found->step : 0, checkpoints_folder(options))) {
-    StepLog& log = state_.recorder.log();
-    found ? log.begin_with(std::filesystem::absolute(found->folder).parent_path().parent_path()) : log.begin_anew();
-  }
-  std::error_code none;
-  std::filesystem::remove(options.output / "summary.json", none);  // of the previous run
-  return found ? found->folder.string() : "";
+void RecoveryCoordinator::begin_from(const std::optional<Checkpoint>& found) {
+  origin_ = found ? found->folder.string() : "";
+  state_.summary.start_seconds += static_cast<double>(steady_now_ns() - run_.started_ns) * 1e-9;
 }
 
-void RecoveryCoordinator::recover(const RendezvousInfo& info) {
+/// Returns whether the run has begun: whether a rank, which may be lost now, has completed start(). If not, the run
+/// folder may hold another run.
+bool RecoveryCoordinator::has_begun(const RendezvousInfo& info) {
+  if (!origin_) origin_ = info.begun_from;
+  for (const std::string& known : round_.communicator().gather(origin_ ? "from " + *origin_ : ""))
+    if (!origin_ && !known.empty()) origin_ = known.substr(5);
+  return origin_.has_value();
+}
+
+/// Called when the run continues from `stored`: removes later checkpoints of the run.
+void RecoveryCoordinator::keep_checkpoints_until(const Checkpoint& stored) {
+  const bool is_own = lies_in(checkpoints_folder(run_.options), stored.folder);
+  is_own ? round_.checkpoints().set_completed(stored.step) : round_.checkpoints().remove_after(stored.step);
+}
+
+void RecoveryCoordinator::recover(const RendezvousInfo& info, const ScalarLog& scalars) {
   const Nanoseconds connected = steady_now_ns();
   VirtualClock* const clock = run_.device->virtual_clock();
   if (clock)
     clock->begin_host_time();  // for a spare, whose clock has had the time of the others only since it is connected;
                                // the host time of survivors has begun already
   Communicator& communicator = round_.communicator();
+  const bool begins = !has_begun(info);
+  if (begins) forget_layers();
   const std::vector<RankInventory> inventories = gather_inventories();
   const std::vector<SurvivorMemory> memories = memories_of(inventories);
   const auto find_whole = [&](const std::optional<Checkpoint>& stored) {
@@ -93,7 +95,10 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
   // The newest checkpoint is needed if the survivors' memory is incomplete, and for offloaded moments that only a lost
   // rank had. If ranks may be on several hosts, these exchange their shares of it only if necessary.
   std::optional<Checkpoint> stored;
-  if (round_.is_watched_by_launcher() || !find_whole(std::nullopt)) stored = newest_stored();
+  if (begins)
+    stored = find_origin(run_, round_, state_, scalars);
+  else if (round_.is_watched_by_launcher() || !find_whole(std::nullopt))
+    stored = newest_stored();
   const SurvivorMemory* const whole = find_whole(stored);
   const RestoreSource source = choose_restore_source(inventories, whole, stored);
   const bool from_memory = whole != nullptr;
@@ -109,16 +114,14 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
                     .detection_ns = info.noticed_ns - info.lost_ns,
                     .rendezvous_ns = std::max<Nanoseconds>(0, connected - info.noticed_ns),
                     .lost_work_ns = source.lost_steps == 0 ? 0 : spent_ns};
-  CheckpointManager& checkpoints = round_.checkpoints();
-  from_memory || !stored ? checkpoints.remove_after(snapshot.step) : checkpoints.set_completed(snapshot.step);
+  from_memory || !stored ? round_.checkpoints().remove_after(snapshot.step) : keep_checkpoints_until(snapshot);
   learn_recoveries();
 
   LayerSource layers{.checkpoint = from_memory || !stored ? nullptr : &*stored, .inventories = {}};
   if (from_memory) {
     layers.inventories = whole->inventories;
   } else {  // now: old and new layers would not fit together, and a further loss must not find the old ones
-    held_.reset();
-    inventory_ = {};
+    forget_layers();
   }
   restore_layers(state_.restore(snapshot, round_), snapshot, std::move(layers));
   recovery.choice = state_.phases.choice_after_loss();
@@ -127,14 +130,13 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
   communicator.control_group().barrier();
   recovery.restoring_ns = steady_now_ns() - connected;
   state_.summary.recoveries.push_back(recovery);
+  if (begins) begin_from(stored);
   if (!state_.clock.is_in_loop()) {
     state_.clock.continue_from(snapshot.run.wall_seconds, snapshot.run.evaluation_seconds);
     state_.clock.begin_loop(run_.device->now_ns());
   }
   state_.clock.restart_step(run_.device->now_ns());
-  if (!round_.is_first()) return;
-  run_.callbacks.note(describe(recovery));
-  if (!recovery.choice.empty()) run_.callbacks.note(fmt::format("step {}: {}", recovery.step, recovery.choice));
+  if (round_.is_first()) report(recovery);
 }
 
 /// Returns the inventories by rank, after completing updates in which the loss of a rank has left this rank without the
@@ -151,8 +153,8 @@ std::vector<RankInventory> RecoveryCoordinator::gather_inventories() {
   return inventories;
 }
 
-/// Returns the newest intact checkpoint that rank 0 sees, after collecting the shares if ranks may be on several hosts;
-/// nothing if there is none.
+/// Returns the run's newest intact checkpoint that rank 0 sees, after collecting the shares if ranks may be on several
+/// hosts; else the one of another folder from which the run began; nothing if it began without one.
 std::optional<Checkpoint> RecoveryCoordinator::newest_stored() {
   Communicator& communicator = round_.communicator();
   const std::filesystem::path root = checkpoints_folder(run_.options);
@@ -160,7 +162,10 @@ std::optional<Checkpoint> RecoveryCoordinator::newest_stored() {
   std::string folder;
   if (round_.is_first()) {
     const NewestCheckpoint newest = newest_checkpoint(root, run_.callbacks.note);
-    if (newest.checkpoint) folder = newest.checkpoint->folder.string();
+    if (newest.checkpoint)
+      folder = newest.checkpoint->folder.string();
+    else if (!origin_->empty() && !lies_in(root, *origin_))
+      folder = *origin_;
   }
   folder = communicator.broadcast(folder, 0);
   return folder.empty() ? std::nullopt : std::optional(read_checkpoint(folder));
@@ -268,6 +273,11 @@ void RecoveryCoordinator::keep_layers() {
     inventory_.offloaded.push_back({.layer = layer, .slice = moments.slice});
 }
 
+void RecoveryCoordinator::forget_layers() {
+  held_.reset();
+  inventory_ = {};
+}
+
 void RecoveryCoordinator::restore_layers(const Phase& phase, const Checkpoint& snapshot, LayerSource source) {
   if (const auto& baseline = state_.gate.baseline()) round_.checkpoints().hold(baseline->step);
   round_.checkpoints().start_over();
@@ -318,16 +328,17 @@ void RecoveryCoordinator::adopt_offloaded(const Checkpoint& checkpoint) {
   }
 }
 
-std::string RecoveryCoordinator::describe(const Recovery& recovery) const {
+void RecoveryCoordinator::report(const Recovery& recovery) const {
   const std::string lost = recovery.lost_steps == 0 ? "no step lost"
                                                     : fmt::format("{} step{} ({}) to do again", recovery.lost_steps,
                                                                   recovery.lost_steps == 1 ? "" : "s",
                                                                   format_duration(recovery.lost_work_ns));
-  return fmt::format(
+  run_.callbacks.note(fmt::format(
       "goes on with step {} on {} rank{} ({}), from {}: {}; noticed after {}, reconnected in {}, restored in {}",
       recovery.step, recovery.world_size, recovery.world_size == 1 ? "" : "s", layout_text(round_.session().phase()),
       recovery.source, lost, format_duration(recovery.detection_ns), format_duration(recovery.rendezvous_ns),
-      format_duration(recovery.restoring_ns));
+      format_duration(recovery.restoring_ns)));
+  if (!recovery.choice.empty()) run_.callbacks.note(fmt::format("step {}: {}", recovery.step, recovery.choice));
 }
 
 }  // namespace frostpipe

@@ -21,9 +21,11 @@ class RecoveryCoordinator {
 
   /// Called in the first round: resumes from the checkpoint that TrainOptions::resume names, or begins the run.
   void start(const ScalarLog& scalars);
-  /// Called in later rounds: continues from the survivors' memory if it is complete, else from the newest intact
-  /// checkpoint, else from the beginning.
-  void recover(const RendezvousInfo& info);
+  /// Called in later rounds: continues from the survivors' memory if it is complete, else from the run's newest intact
+  /// checkpoint, else from where the run began. If no rank has completed start(), does what that does.
+  void recover(const RendezvousInfo& info, const ScalarLog& scalars);
+  /// After start() or recover(): the folder of the checkpoint from which the run began; "" if it began at step 0.
+  const std::string& origin() const { return *origin_; }
   /// Undoes the freeze after `baseline`: continues from its checkpoint, which must be intact, with a slower freeze rule
   /// (FreezeController::slow_down), and writes the checkpoint again with the state of that rule. `cause` is a text for
   /// the summary. No other checkpoint may be in progress.
@@ -40,22 +42,27 @@ class RecoveryCoordinator {
     std::vector<RankInventory> inventories;  // state of the ranks' memory, by rank; empty if it is not the source
   };
 
-  std::string prepare_run_folder(const ScalarLog& scalars);
+  void begin_from(const std::optional<Checkpoint>& found);
+  bool has_begun(const RendezvousInfo& info);
+  void keep_checkpoints_until(const Checkpoint& stored);
   std::vector<RankInventory> gather_inventories();
   std::optional<Checkpoint> newest_stored();
   std::vector<SurvivorMemory> memories_of(const std::vector<RankInventory>& inventories);
   Nanoseconds longest_time_since(int step);
   void learn_peaks(RunSummary& run);
   void learn_recoveries();
+  void forget_layers();
   void restore_layers(const Phase& phase, const Checkpoint& snapshot, LayerSource source);
   void start_session(const Phase& phase, LayerSource source);
   HeldLayers take_held(const RankInventory& fitting);
   void adopt_offloaded(const Checkpoint& checkpoint);
-  std::string describe(const Recovery& recovery) const;
+  void report(const Recovery& recovery) const;
 
   const RunContext& run_;
   RendezvousRound& round_;
   TrainingState& state_;
+
+  std::optional<std::string> origin_;  // see origin(); not set until this rank knows that the run has begun
 
   // State of this rank between the end of a round and the recovery in the next.
   std::optional<HeldLayers> held_;

@@ -47,7 +47,8 @@ void Trainer::train(RendezvousInfo first) {
 
 void Trainer::run_round(const RendezvousInfo& info) {
   join(info);
-  info.generation == 0 ? recovery_.start(scalars_) : recovery_.recover(info);
+  info.generation == 0 ? recovery_.start(scalars_) : recovery_.recover(info, scalars_);
+  membership_.begun(recovery_.origin());
   catch_up_on_evaluation();
   catch_up_on_baseline();
   while (state_.step < run_.num_steps) {

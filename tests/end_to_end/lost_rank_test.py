@@ -27,6 +27,11 @@ class LostRankTest(RecoveryCase):
                           or ".written" in path.name], [])
         return run, launcher
 
+    def kill(self, launcher, victims):
+        ranks = self.ranks_of(launcher)
+        for victim in victims:
+            os.kill(ranks[victim], signal.SIGKILL)
+
     def test_a_spare_restores_the_layout_from_a_checkpoint(self):
         reference, weights = self.reference("static.json", "--epochs", self.epochs)
         for victim in (0, 1):
@@ -54,6 +59,37 @@ class LostRankTest(RecoveryCase):
         run = self.assert_ended_well(started)
         self.assertEqual([recovery["world_size"] for recovery in run["recoveries"]], [2], started.stderr)
         self.assertNotIn("did not stop", started.stderr)
+
+    def test_a_loss_before_the_first_step_continues_no_other_run(self):
+        """Ranks are lost before they have loaded anything, in a folder with checkpoints of a run that has ended.
+        Oracle: the undisturbed run in an empty folder."""
+        reference, weights = self.reference("static.json", "--epochs", 1, "--seed", 7)
+        for victims, options in (([1], ()), ([0, 1], ("--resume", "no"))):
+            with self.subTest(victims=victims):
+                self.train("static.json", "run", "--epochs", 1, "--checkpoint-every", 5, "--overwrite")
+                started = self.start(*self.train_arguments("static.json", "run", "--epochs", 1, "--seed", 7,
+                                                           "--spares", 2, "--overwrite", *options))
+                self.wait_until(lambda: all(victim in self.ranks_of(started) for victim in victims), HANG_SECONDS,
+                                "the ranks were not started")
+                self.kill(started, victims)
+                run = self.assert_ended_well(started)
+                self.assertEqual([one["source"] for one in run["recoveries"]], ["the beginning"], started.stderr)
+                self.assert_same_run(run, reference, weights)
+
+    def test_a_loss_goes_back_to_the_other_run_from_which_this_one_began(self):
+        """The run has no checkpoint of its own yet. Even if no rank is left that has seen the other run, spares know
+        it. Oracle: the undisturbed run."""
+        reference, weights = self.reference("static.json", "--epochs", self.epochs)
+        self.train("static.json", "first", "--epochs", self.epochs, "--checkpoint-every", 50)
+        for victims in ([1], [0, 1]):
+            with self.subTest(victims=victims):
+                launcher = self.start_until(10, "static.json", "--epochs", self.epochs, "--checkpoint-every", 0,
+                                            "--spares", 2, "--resume", "first/checkpoints/step-00000050")
+                self.kill(launcher, victims)
+                run = self.assert_ended_well(launcher)
+                self.assertEqual(run["recoveries"][-1]["source"], "checkpoint step-00000050", launcher.stderr)
+                self.assert_same_run(run, reference, weights)
+                shutil.rmtree(self.folder / "run")
 
     def test_a_rank_that_fails_by_itself_is_not_started_again(self):
         done = self.run_tool("train", "static.json", "--data", "data.tsv", "-o", self.folder / "run",
@@ -128,6 +164,8 @@ class LongLostRankTest(LostRankTest):
     test_a_spare_restores_the_layout_from_a_checkpoint = None
     test_a_replica_gives_what_was_lost_and_no_step_is_done_again = None
     test_a_rank_is_lost_before_the_others_have_joined = None
+    test_a_loss_before_the_first_step_continues_no_other_run = None
+    test_a_loss_goes_back_to_the_other_run_from_which_this_one_began = None
     test_a_rank_that_fails_by_itself_is_not_started_again = None
 
     def test_without_a_spare_fewer_ranks_go_on(self):

@@ -82,6 +82,16 @@ int be_killed_as_last_rank(Membership& membership) {
   });
 }
 
+int be_killed_once_the_run_has_begun(Membership& membership) {
+  const std::optional<RendezvousInfo> info = membership.next_round();
+  note(std::to_string(info->generation) + ": begun from " + info->begun_from.value_or("nothing yet"));
+  if (info->generation == 2) return 0;
+  if (info->generation == 1) membership.begun("another run");
+  std::this_thread::sleep_for(200ms);  // until the launcher knows
+  raise(SIGKILL);
+  return 0;
+}
+
 int signal_within_steps(Membership& membership) {
   const int rank = membership.next_round()->self.rank;
   int step = 0;
@@ -153,6 +163,7 @@ const std::map<std::string, int (*)(Membership&)>& parts() {
       {"logical rank 1 is killed", be_killed_on_logical_rank_1},
       {"logical rank 1 is silent", be_silent_on_logical_rank_1},
       {"every round loses its last rank", be_killed_as_last_rank},
+      {"the only rank is killed before and after the run has begun", be_killed_once_the_run_has_begun},
       {"a signal comes within steps", signal_within_steps},
       {"a rank is lost after the signal", lose_a_rank_after_the_signal},
       {"two signals come within a step that has no end", signal_twice_within_an_endless_step},
@@ -242,6 +253,12 @@ TEST_F(LaunchTest, WithoutASpareFewerRanksGoOn) {
 TEST_F(LaunchTest, WithoutRestartsALossEndsTheJob) {
   EXPECT_EQ(launch("logical rank 1 is killed", 3, 0, 0), 1);
   EXPECT_THAT(said_, HasSubstr("was killed by signal 9 (Killed); ended the other ranks"));
+}
+
+TEST_F(LaunchTest, ASpareLearnsWhetherTheRunHasBegunEvenIfNoOtherRankIsLeft) {
+  EXPECT_EQ(launch("the only rank is killed before and after the run has begun", 1, 2, 2), 0) << said_;
+  EXPECT_THAT(lines(),
+              ElementsAre("0: begun from nothing yet", "1: begun from nothing yet", "2: begun from another run"));
 }
 
 TEST_F(LaunchTest, RestartsAreCounted) {

@@ -45,6 +45,8 @@ TEST(Messages, AreReadAsTheyWereWritten) {
   EXPECT_EQ(messages::parse_stopped(messages::stopped(12)), 12);
   EXPECT_EQ(messages::parse_peer(messages::peer(3)), 3);
   EXPECT_EQ(messages::parse_end_after(messages::end_after(40)), 40);
+  EXPECT_EQ(messages::parse_begun(messages::begun("")), "");
+  EXPECT_EQ(messages::parse_begun(messages::begun("a run/step-00000150")), "a run/step-00000150");
   const std::optional<messages::Progress> progress =
       messages::parse_progress(messages::progress({.num_steps = 7, .longest_step_ns = 5'000'000'000}));
   ASSERT_TRUE(progress);
@@ -55,6 +57,7 @@ TEST(Messages, AreReadAsTheyWereWritten) {
                                                          .self = {.rank = 1, .world_size = 2},
                                                          .logical_ranks = {0, 3},
                                                          .cause = "rank 1 \"fell\"",
+                                                         .begun_from = "a run/step-00000150",
                                                          .lost_ns = 4'000'000'000,
                                                          .noticed_ns = 6'000'000'000}));
   ASSERT_TRUE(info);
@@ -64,21 +67,36 @@ TEST(Messages, AreReadAsTheyWereWritten) {
   EXPECT_TRUE(info->self.watched_by_launcher);
   EXPECT_THAT(info->logical_ranks, ElementsAre(0, 3));
   EXPECT_EQ(info->cause, "rank 1 \"fell\"");
+  EXPECT_EQ(info->begun_from, "a run/step-00000150");
   EXPECT_EQ(info->lost_ns, 4'000'000'000);
   EXPECT_EQ(info->noticed_ns, 6'000'000'000);
 }
 
+TEST(Messages, ARunThatHasNotBegunDiffersFromOneThatBeganWithoutACheckpoint) {
+  for (const std::optional<std::string>& from : {std::optional<std::string>(), std::optional<std::string>("")}) {
+    const std::optional<RendezvousInfo> info = messages::parse_start_round(
+        messages::start_round({.self = {}, .logical_ranks = {}, .cause = "", .begun_from = from}));
+    ASSERT_TRUE(info);
+    EXPECT_EQ(info->begun_from, from);
+  }
+}
+
 TEST(Messages, NoneIsTakenForAnother) {
-  const std::string texts[] = {
-      messages::kBeat,        messages::kDone,
-      messages::kEnd,         messages::kInterrupt,
-      messages::kInterrupted, messages::stopped(0),
-      messages::peer(0),      messages::progress({}),
-      messages::end_after(0), messages::start_round({.self = {}, .logical_ranks = {}, .cause = ""})};
+  const std::string texts[] = {messages::kBeat,
+                               messages::kDone,
+                               messages::kEnd,
+                               messages::kInterrupt,
+                               messages::kInterrupted,
+                               messages::stopped(0),
+                               messages::peer(0),
+                               messages::progress({}),
+                               messages::end_after(0),
+                               messages::begun(""),
+                               messages::start_round({.self = {}, .logical_ranks = {}, .cause = ""})};
   for (const std::string& text : texts) {
     const int readers = (messages::parse_stopped(text) >= 0) + (messages::parse_peer(text) >= 0) +
                         messages::parse_progress(text).has_value() + messages::parse_end_after(text).has_value() +
-                        messages::parse_start_round(text).has_value();
+                        messages::parse_begun(text).has_value() + messages::parse_start_round(text).has_value();
     const bool is_a_word = text == messages::kBeat || text == messages::kDone || text == messages::kEnd ||
                            text == messages::kInterrupt || text == messages::kInterrupted;
     EXPECT_EQ(readers, is_a_word ? 0 : 1) << text;
