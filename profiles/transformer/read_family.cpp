@@ -222,7 +222,7 @@ void read_modernbert(const ConfigFields& fields, TransformerConfig& config) {
   require_heads_that_divide(fields, "num_attention_heads", config);
   config.vocab_size = fields.positive("vocab_size");
   config.max_position_embeddings = fields.positive("max_position_embeddings", 8192);
-  config.padding_id = padding_id(fields, 50283);
+  config.padding_id = padding_id(fields, 50283, config);
   config.layer_norm_eps = fields.number("norm_eps", config.layer_norm_eps);
   config.norm_has_bias = fields.flag("norm_bias", false);
   config.has_qkv_bias = config.has_attention_output_bias = fields.flag("attention_bias", false);
