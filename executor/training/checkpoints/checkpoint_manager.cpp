@@ -61,17 +61,21 @@ void CheckpointManager::learn_what_is_complete() {
 bool CheckpointManager::is_due(int step) {
   if (!schedule_.asks_before(step, steady_now_ns())) return false;
   const WithoutVirtualTime on_the_host(communicator_.control_group());
-  CheckpointSchedule::Proposal proposal;
-  if (communicator_.rank() == 0) proposal = schedule_.propose(step, steady_now_ns());
-  const std::vector<double> sums =
-      communicator_.sum({writer_->busy() ? 1.0 : 0.0, writer_->failed() ? 1.0 : 0.0, proposal.is_due ? 1.0 : 0.0,
-                         static_cast<double>(proposal.next_question), still_writes_for_earlier_rounds() ? 1.0 : 0.0});
+  const int self = communicator_.rank();
+  const Nanoseconds now_ns = steady_now_ns();
+  std::vector<double> sums{writer_->busy() ? 1.0 : 0.0, writer_->failed() ? 1.0 : 0.0,
+                           self == 0 && schedule_.is_due(step, now_ns) ? 1.0 : 0.0,
+                           still_writes_for_earlier_rounds() ? 1.0 : 0.0};
+  const auto num_sums = static_cast<int>(sums.size());
+  sums.resize(num_sums + communicator_.world_size());  // then the time per step, by rank
+  sums[num_sums + self] = schedule_.seconds_per_step(step, now_ns);
+  sums = communicator_.sum(std::move(sums));
   if (!folder_.is_shared()) learn_what_is_complete();
-  const bool is_busy = sums[0] > 0, has_failed = sums[1] > 0, is_clear = sums[4] == 0;
+  const bool is_busy = sums[0] > 0, has_failed = sums[1] > 0, is_clear = sums[3] == 0;
   if (has_failed) writer_->give_up("a rank could not write its part");
   if (is_clear) forget_earlier_rounds();
-  return schedule_.decide(step, {.is_due = sums[2] > 0, .next_question = static_cast<int>(sums[3])}, is_busy,
-                          steady_now_ns());
+  const double longest = *std::max_element(sums.begin() + num_sums, sums.end());
+  return schedule_.decide(step, {.is_due = sums[2] > 0, .seconds_per_step = longest}, is_busy, steady_now_ns());
 }
 
 void CheckpointManager::write(const Checkpoint& snapshot, const CollectLayers& collect) {

@@ -26,8 +26,8 @@ class CheckpointManager {
   CheckpointManager(const CheckpointPolicy& policy, CheckpointFolder folder, int round, Communicator& communicator,
                     std::function<void(const std::string&)> note, std::unique_ptr<CheckpointManager> before = nullptr);
 
-  /// Returns whether a checkpoint must be written before step `step`. Ranks wait for each other only before steps at
-  /// which a checkpoint may be due (CheckpointSchedule).
+  /// Returns whether a checkpoint must be written before step `step`. Ranks wait for each other only before the steps
+  /// that CheckpointSchedule names.
   bool is_due(int step);
   /// Starts to write a checkpoint in the background; no other one may be in progress. The `snapshot` of the first rank
   /// of each folder is written, with the list of files. `collect` is called once.

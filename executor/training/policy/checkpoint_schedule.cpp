@@ -1,7 +1,6 @@
 #include "executor/training/policy/checkpoint_schedule.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace frostpipe {
 namespace {
@@ -15,7 +14,6 @@ double seconds_between(Nanoseconds begin_ns, Nanoseconds end_ns) {
 }  // namespace
 
 bool CheckpointSchedule::asks_before(int step, Nanoseconds now_ns) {
-  if (policy_.every_steps == 0 && policy_.every_minutes == 0) return false;
   if (!next_question_) {
     next_question_ = step + 1;
     last_question_step_ = step;
@@ -24,25 +22,26 @@ bool CheckpointSchedule::asks_before(int step, Nanoseconds now_ns) {
   return step >= *next_question_;
 }
 
-CheckpointSchedule::Proposal CheckpointSchedule::propose(int step, Nanoseconds now_ns) const {
+bool CheckpointSchedule::is_due(int step, Nanoseconds now_ns) const {
   const bool by_steps = policy_.every_steps > 0 && (is_put_off_ || step % policy_.every_steps == 0);
   const bool by_time =
       policy_.every_minutes > 0 && seconds_between(last_written_ns_, now_ns) >= 60 * policy_.every_minutes;
-  int next = std::numeric_limits<int>::max();
-  if (policy_.every_steps > 0) next = step + policy_.every_steps - step % policy_.every_steps;
-  if (policy_.every_minutes > 0) {
-    const double per_step =
-        std::max(1e-6, seconds_between(last_question_ns_, now_ns) / std::max(1, step - last_question_step_));
-    const double pause = std::min(kSecondsBetweenQuestions, 60 * policy_.every_minutes / 4);
-    next = std::min(next, step + static_cast<int>(std::clamp(pause / per_step, 1.0, 1e6)));
-  }
-  return {.is_due = by_steps || by_time, .next_question = next};
+  return by_steps || by_time;
 }
 
-bool CheckpointSchedule::decide(int step, const Proposal& agreed, bool is_busy, Nanoseconds now_ns) {
+double CheckpointSchedule::seconds_per_step(int step, Nanoseconds now_ns) const {
+  return seconds_between(last_question_ns_, now_ns) / std::max(1, step - last_question_step_);
+}
+
+bool CheckpointSchedule::decide(int step, const Agreed& agreed, bool is_busy, Nanoseconds now_ns) {
+  const double pause = policy_.every_minutes > 0 ? std::min(kSecondsBetweenQuestions, 60 * policy_.every_minutes / 4)
+                                                 : kSecondsBetweenQuestions;
+  const double num_steps = pause / std::max(1e-6, agreed.seconds_per_step);
+  next_question_ = step + static_cast<int>(std::clamp(num_steps, 1.0, 1e6));
+  if (policy_.every_steps > 0)
+    next_question_ = std::min(*next_question_, step + policy_.every_steps - step % policy_.every_steps);
   last_question_ns_ = now_ns;
   last_question_step_ = step;
-  next_question_ = agreed.next_question;
   if (!agreed.is_due) return false;
   is_put_off_ = is_busy;
   if (is_put_off_) next_question_ = step + 1;
