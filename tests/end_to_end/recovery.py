@@ -17,7 +17,7 @@ FEWER_EPOCHS = 12  # for unit tests: a signal after a quarter of the steps still
 
 # Messages of a run that continues; any other message of the run says how it ended.
 SAID_WHILE_GOING_ON = re.compile(
-    r"^train |: (started|the whole model starts) at random$|; going on without it$|\(restart \d+ of \d+\)$"
+    r"^train |(which training|the whole model) starts at random$|; going on without it$|\(restart \d+ of \d+\)$"
     r"|; training goes on$"
     r"|^frostpipe: the plan's \d+ steps are |^frostpipe: goes on with step |^frostpipe: a checkpoint is skipped: ")
 # After a loss, if the remaining ranks have everything.
